@@ -1,0 +1,1 @@
+//! Who is out there: hints, never membership.

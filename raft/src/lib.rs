@@ -1,0 +1,1 @@
+//! The replicated log of nexus: openraft, RocksDB, QUIC.
