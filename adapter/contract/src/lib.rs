@@ -1,1 +1,52 @@
-//! The tools, once.
+//! The tools of nexus, written down once.
+//!
+//! Names, titles, hints, argument and result types, error codes and the bodies of the HTTP
+//! interface stand here; the JSON Schemas that clients see are made from the types. The node
+//! validates against them, the MCP server lists them, the command line prints them, and
+//! `golden/tools.json` and `golden/errors.json` show every change of the interface as a diff.
+//!
+//! The crate is pure: no clock, no network, no file. What a call *does* is decided in the node's
+//! services; how it is logged is decided in the domain. Log commands and tool inputs are separate
+//! types on purpose: the log's format lives for ever, this contract is negotiated with clients.
+//!
+//! # How to add a tool, in five steps
+//!
+//! 1. **Types.** In the module of its family (`chat.rs`, `events.rs`, …; a new family is a new
+//!    module) write `FooInput` and `FooOutput` with `serde` and `schemars` derives and
+//!    `rename_all = "camelCase"`. The fields' doc comments of an input become the schema's
+//!    descriptions, so they are short; limits stand in [`limits`] and are given by
+//!    `#[schemars(length(..), range(..))]`, defaults by `#[serde(default = "..")]`.
+//! 2. **The tool.** Below them write `pub struct Foo;` and `impl Tool for Foo`: name, title, one
+//!    or two sentences of description, the four hints, whether the result's schema is published
+//!    (no for a bare acknowledgement), and in `check` what no schema can say, such as two
+//!    arguments that exclude each other.
+//! 3. **The catalogue.** Add `ToolSpec::of::<Foo>()` to the list in `catalog.rs`. The list, the
+//!    command line, the MCP server and the goldens go by it; nothing else lists tools.
+//! 4. **The service.** In `node/src/service/<family>.rs` add the function from `FooInput` to
+//!    `FooOutput`. The dispatcher there matches over the catalogue's names, and its test fails
+//!    while a tool of the catalogue is not served.
+//! 5. **Goldens.** `UPDATE_GOLDENFILES=1 cargo test -p nexus-contract`, read the diff, and add the
+//!    tool's bad inputs to `tests/validation.rs`.
+//!
+//! Reading order: [`tool`], [`catalog`], [`chat`], [`validate`], [`error`], [`http`].
+
+pub mod catalog;
+pub mod chat;
+pub mod conversations;
+pub mod error;
+pub mod events;
+pub mod http;
+pub mod limits;
+pub mod marks;
+mod schema;
+pub mod tool;
+pub mod validate;
+
+pub use error::{ApiError, ErrorCode};
+pub use marks::ReadMarks;
+pub use tool::{Hints, Tool, ToolSpec};
+pub use validate::Violation;
+
+/// The contract's version: raised when a tool's input or result changes in a way that an older
+/// client would misread. A client and a node of different versions say so instead of guessing.
+pub const CONTRACT_VERSION: u32 = 1;
