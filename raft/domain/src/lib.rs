@@ -1,1 +1,29 @@
-//! The replicated state machine of nexus, pure and no_std.
+//! The replicated state machine of nexus: pure, deterministic, `no_std`.
+//!
+//! Every node applies the same log entries to the same state and must end with the same bytes.
+//! So nothing in this crate can reach the world: `no_std` takes away the clock, randomness, files,
+//! sockets, threads, the environment and hash maps in one line. Time and ids come in the [`Entry`].
+#![no_std]
+#![deny(
+    clippy::float_arithmetic,
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    clippy::expect_used,
+    clippy::panic
+)]
+
+extern crate alloc;
+
+pub mod command;
+pub mod entry;
+pub mod event;
+pub mod rejection;
+pub mod reply;
+pub mod store;
+
+pub use command::{ChatCommand, ClusterCommand, Command, ConversationCommand, SystemCommand};
+pub use entry::{Actor, Answered, Entry, NodeId, Proposal, RequestId, Stamp};
+pub use event::Event;
+pub use rejection::Rejection;
+pub use reply::Reply;
+pub use store::{Direction, Fault, KeyRange, MemoryStore, Overlay, Read, Store};

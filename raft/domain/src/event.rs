@@ -1,0 +1,35 @@
+//! Hints of what an entry changed. State decides, events only wake (core.md 10): nothing is ever told
+//! to anybody from an event's payload.
+
+use alloc::string::String;
+
+use crate::command::Room;
+use crate::entry::NodeId;
+
+/// A hint that something changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A conversation was registered, moved, renamed or changed its state.
+    Conversation {
+        /// Which one.
+        id: String,
+    },
+    /// A message was posted.
+    Posted {
+        /// Where.
+        room: Room,
+        /// Its number.
+        id: u64,
+    },
+    /// Nodes, their names, addresses or invites changed.
+    Members {
+        /// The node concerned, or 0.
+        node: NodeId,
+    },
+    /// The first due thing may have changed.
+    Due,
+    /// The timing profile changed.
+    Timing,
+    /// The state version changed.
+    Version,
+}

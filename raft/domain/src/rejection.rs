@@ -1,0 +1,113 @@
+//! Every refusal, with a stable code: replicated, and the same on every node.
+
+use alloc::string::String;
+
+use minicbor::{Decode, Encode};
+
+use crate::entry::NodeId;
+
+/// Why a command was refused. Numbers are for ever; text may improve.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Encode, Decode)]
+pub enum Rejection {
+    /// The command needs a newer state version than the cluster has.
+    #[n(0)]
+    #[error("command: needs state version {needs}, the cluster is at {has}; upgrade every node first")]
+    VersionTooNew {
+        /// What it needs.
+        #[n(0)]
+        needs: u32,
+        /// What the cluster has.
+        #[n(1)]
+        has: u32,
+    },
+    /// The request id was answered before and is forgotten: it is never run twice.
+    #[n(1)]
+    #[error("requestId: is older than what is kept, so whether it was done is not known here; look before you repeat it with a new id")]
+    RequestExpired,
+    /// The request id was used for another call.
+    #[n(2)]
+    #[error("requestId: was used for another call; use a new id")]
+    RequestReused,
+    /// Too many open request ids.
+    #[n(3)]
+    #[error("requestId: {limit} ids are kept for this caller; leave it out or wait until old ones end after 24 hours")]
+    TooManyRequests {
+        /// The bound.
+        #[n(0)]
+        limit: u32,
+    },
+    /// The actor is at home on another node.
+    #[n(4)]
+    #[error("caller: is at home on node {home}; register it here first")]
+    NotHere {
+        /// Its home node, 0 when it is not registered.
+        #[n(0)]
+        home: NodeId,
+    },
+    /// The entry came after its last moment.
+    #[n(5)]
+    #[error("request: came too late and was not done")]
+    TooLate,
+    /// A value breaks a rule.
+    #[n(6)]
+    #[error("{field}: {rule}")]
+    Invalid {
+        /// The field.
+        #[n(0)]
+        field: String,
+        /// What would be right.
+        #[n(1)]
+        rule: String,
+    },
+    /// Something that was named is not there.
+    #[n(7)]
+    #[error("{what}: does not exist")]
+    NotFound {
+        /// What and which.
+        #[n(0)]
+        what: String,
+    },
+    /// It is there already, or in another state.
+    #[n(8)]
+    #[error("{what}")]
+    Conflict {
+        /// What stands against it, and what would be right.
+        #[n(0)]
+        what: String,
+    },
+    /// The actor may not do this.
+    #[n(9)]
+    #[error("{what}")]
+    Forbidden {
+        /// What may not be done, and who may.
+        #[n(0)]
+        what: String,
+    },
+    /// Something that cannot happen did; nothing was changed.
+    #[n(10)]
+    #[error("internal: {what}; nothing was changed, please report this")]
+    Impossible {
+        /// What was found.
+        #[n(0)]
+        what: String,
+    },
+}
+
+impl Rejection {
+    /// Returns the stable code that outside faces show.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::VersionTooNew { .. } => "version_too_new",
+            Self::RequestExpired => "request_expired",
+            Self::RequestReused | Self::Conflict { .. } => "conflict",
+            Self::TooManyRequests { .. } => "rate_limited",
+            Self::NotHere { .. } => "not_here",
+            Self::TooLate => "too_late",
+            Self::Invalid { .. } => "invalid_arguments",
+            Self::NotFound { .. } => "not_found",
+            Self::Forbidden { .. } => "forbidden",
+            Self::Impossible { .. } => "internal",
+        }
+    }
+}

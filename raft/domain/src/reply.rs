@@ -1,0 +1,83 @@
+//! What an applied command answers: ids, numbers and ranges, at most 256 bytes encoded, because the
+//! table of request ids keeps it (core.md 7). Bodies are loaded from a view afterwards.
+
+use alloc::string::String;
+
+use minicbor::{Decode, Encode};
+
+use crate::entry::NodeId;
+
+/// The answer to an applied command.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum Reply {
+    /// Done; nothing to tell.
+    #[n(0)]
+    Done,
+    /// A machine was admitted.
+    #[n(1)]
+    Admitted {
+        /// Its node id.
+        #[n(0)]
+        node: NodeId,
+        /// The name that it got.
+        #[n(1)]
+        name: String,
+    },
+    /// A conversation is registered.
+    #[n(2)]
+    Registered {
+        /// The name that it has (empty for an instance).
+        #[n(0)]
+        name: String,
+        /// The node that it was at home on before (its present one if it did not move).
+        #[n(1)]
+        from: NodeId,
+    },
+    /// A message stands in a room.
+    #[n(3)]
+    Posted {
+        /// Its number in the room.
+        #[n(0)]
+        id: u64,
+    },
+    /// Messages were taken: load them by their ranges.
+    #[n(4)]
+    Taken {
+        /// Offered once more: taken before, perhaps never seen.
+        #[n(0)]
+        again: IdRange,
+        /// Taken now for the first time.
+        #[n(1)]
+        fresh: IdRange,
+        /// Whether this reader had never read here: it starts at the newest.
+        #[n(2)]
+        first: bool,
+    },
+    /// A timer fired, or found nothing to do.
+    #[n(5)]
+    Fired {
+        /// How many rows it changed.
+        #[n(0)]
+        changed: u32,
+    },
+    /// A name was given.
+    #[n(6)]
+    Named {
+        /// The name that holds now.
+        #[n(0)]
+        name: String,
+    },
+}
+
+/// A half-open range of message numbers: above `after`, up to and including `upto`.
+///
+/// It may hold messages of the reader itself: those are skipped when the bodies are loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct IdRange {
+    /// The last number before the range.
+    #[n(0)]
+    pub after: u64,
+    /// The last number in the range; equal to `after` when it is empty.
+    #[n(1)]
+    pub upto: u64,
+}
