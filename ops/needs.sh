@@ -53,10 +53,9 @@ has_libclang() {
     /usr/local/lib /opt/homebrew/opt/llvm/lib /usr/local/opt/llvm/lib \
     /Library/Developer/CommandLineTools/usr/lib \
     /Applications/Xcode.app/Contents/Developer/Toolchains/XcodeDefault.xctoolchain/usr/lib; do
-    if compgen -G "$place/libclang.so*" >/dev/null || compgen -G "$place/libclang-*.so*" >/dev/null \
-      || [[ -e "$place/libclang.dylib" ]]; then
-      return 0
-    fi
+    compgen -G "$place/libclang.so*" >/dev/null && return 0
+    compgen -G "$place/libclang-*.so*" >/dev/null && return 0
+    [[ -e "$place/libclang.dylib" ]] && return 0
   done
   return 1
 }
@@ -81,7 +80,7 @@ apt_install() {
     apt-get install -y --no-install-recommends)
   # The first try spares the update where the lists are fresh.
   "${install[@]}" "$@" >/dev/null 2>&1 && return 0
-  "${as_root[@]}" apt-get update >&2 || say "apt-get update failed; trying with the lists as they are"
+  "${as_root[@]}" apt-get update >&2 || say "apt-get update failed; trying with the old lists"
   "${install[@]}" "$@" >&2 || die "apt-get could not install: $*"
 }
 
@@ -130,7 +129,8 @@ start_progress() {
     while ! rocksdb_is_built; do
       sleep 30 &
       wait $!
-      count=$(find "$CARGO_TARGET_DIR"/debug/build/librocksdb-sys-*/out -name '*.o' 2>/dev/null | wc -l)
+      count=$(find "$CARGO_TARGET_DIR"/debug/build/librocksdb-sys-*/out -name '*.o' 2>/dev/null \
+        | wc -l)
       elapsed_since "$start"
       ((count == 0)) || say "  RocksDB: $count of about $ROCKSDB_FILES files compiled, $elapsed"
     done
