@@ -42,8 +42,8 @@ struct Switch {
 }
 
 impl Switch {
-    fn new() -> Result<Self, String> {
-        let name = format!("nxd{}", std::process::id());
+    fn new(letter: char) -> Result<Self, String> {
+        let name = format!("nx{letter}{}", std::process::id());
         ip(&format!("netns add {name}"))?;
         let switch = Self { name, desks: Vec::new() };
         switch.inside("link add br0 type bridge")?;
@@ -57,21 +57,27 @@ impl Switch {
 
     /// Plugs a desk in, with a bridge of containers beside its real interface.
     fn desk(&mut self, number: u8) -> Result<String, String> {
+        let desk = self.bare_desk(number)?;
+        let inside = |arguments: &str| ip(&format!("-n {desk} {arguments}"));
+        inside(&format!("addr add 10.77.0.{number}/24 dev eth0"))?;
+        // Every host has the same address there, so nobody else may ever hear of it.
+        inside(&format!("link add docker0 type veth peer name hidden netns {}", self.name))?;
+        inside("addr add 172.18.0.1/16 dev docker0")?;
+        inside("link set docker0 up")?;
+        self.inside(&format!("link set hidden name h{number} up"))?;
+        Ok(desk)
+    }
+
+    /// Plugs a desk in that has no address but the link-local one of IPv6.
+    fn bare_desk(&mut self, number: u8) -> Result<String, String> {
         let desk = format!("{}d{number}", self.name);
         ip(&format!("netns add {desk}"))?;
         self.desks.push(desk.clone());
         let inside = |arguments: &str| ip(&format!("-n {desk} {arguments}"));
-        let switch = &self.name;
         self.inside(&format!("link add p{number} type veth peer name eth0 netns {desk}"))?;
         self.inside(&format!("link set p{number} master br0 up"))?;
         inside("link set lo up")?;
-        inside(&format!("addr add 10.77.0.{number}/24 dev eth0"))?;
         inside("link set eth0 up")?;
-        // Every host has the same address there, so nobody else may ever hear of it.
-        inside(&format!("link add docker0 type veth peer name hidden netns {switch}"))?;
-        inside("addr add 172.18.0.1/16 dev docker0")?;
-        inside("link set docker0 up")?;
-        self.inside(&format!("link set hidden name h{number} up"))?;
         Ok(desk)
     }
 }
@@ -153,13 +159,7 @@ impl Drop for Desk {
 
 #[test]
 fn a_joiner_on_another_machine_finds_its_inviter_by_the_code_alone() {
-    let mut switch = match Switch::new() {
-        Ok(switch) => switch,
-        Err(reason) => {
-            eprintln!("skipped: network namespaces are not possible here: {reason}");
-            return;
-        }
-    };
+    let Some(mut switch) = switch('a') else { return };
     let (first, second) = (switch.desk(1).unwrap(), switch.desk(2).unwrap());
     let (mut inviter, mut joiner) = (Desk::start(&first), Desk::start(&second));
 
@@ -190,6 +190,32 @@ fn a_joiner_on_another_machine_finds_its_inviter_by_the_code_alone() {
     assert_eq!(inviter.wait("silent"), "true");
     joiner.order("until-gone");
     joiner.wait("gone");
+}
+
+#[test]
+fn link_local_addresses_of_ipv6_come_with_their_interface() {
+    let Some(mut switch) = switch('b') else { return };
+    if !std::path::Path::new("/proc/sys/net/ipv6").exists() {
+        eprintln!("skipped: this system has no IPv6");
+        return;
+    }
+    let (first, second) = (switch.bare_desk(1).unwrap(), switch.bare_desk(2).unwrap());
+    let (mut inviter, mut joiner) = (Desk::start(&first), Desk::start(&second));
+    joiner.order("search aaaa11");
+    inviter.order("announce 1 aaaa11");
+    let found = joiner.wait("found");
+    assert!(found.starts_with("1 [fe80::") && found.contains('%'), "{found}");
+}
+
+/// Makes a switch, or says why the test is skipped.
+fn switch(letter: char) -> Option<Switch> {
+    match Switch::new(letter) {
+        Ok(switch) => Some(switch),
+        Err(reason) => {
+            eprintln!("skipped: network namespaces are not possible here: {reason}");
+            None
+        }
+    }
 }
 
 #[test]
