@@ -118,11 +118,17 @@ rocksdb_is_built() {
 # Says why the first build is long, and starts a line of progress every half minute. Sets
 # `progress_pid`, or leaves it empty when RocksDB is there.
 progress_pid=""
+progress_told=""
 start_progress() {
   rocksdb_is_built && return 0
-  say "The first build takes 10 to 20 minutes on two cores: RocksDB, a C++ library of about" \
-    "$ROCKSDB_FILES files, is compiled once. Later builds take seconds. It all goes to" \
-    "$CARGO_TARGET_DIR (about 3 GB; remove it to have it back)."
+  if [[ -z "$progress_told" ]]; then
+    say "
+The first build takes 10 to 20 minutes on two cores: RocksDB, a C++ library of about $ROCKSDB_FILES
+files, is compiled once. Later builds take seconds. It all goes to
+$CARGO_TARGET_DIR (about 3 GB; remove it to have the space back).
+"
+    progress_told=yes
+  fi
   local start=$SECONDS
   (
     trap 'kill $! 2>/dev/null; exit 0' TERM
