@@ -25,6 +25,7 @@ impl Backoff {
 
     /// Returns the next pause, and doubles the span for the one after.
     #[expect(clippy::should_implement_trait, reason = "it never ends, so it is no iterator")]
+    #[expect(clippy::disallowed_methods, reason = "jitter must differ between nodes")]
     pub fn next(&mut self) -> Duration {
         let half = self.span / 2;
         let pause = half + half.mul_f64(rand::random_range(0.0..=1.0));
