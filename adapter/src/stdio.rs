@@ -1,0 +1,87 @@
+//! `nexus mcp`: the MCP server on standard input and output.
+//!
+//! Standard output carries JSON-RPC and nothing else: nothing here prints, and whoever sets up
+//! logging sends it to standard error. The server ends when its input ends.
+
+use std::path::PathBuf;
+
+use rmcp::serve_server;
+use rmcp::service::{QuitReason, ServerInitializeError};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::client::ClientError;
+use crate::endpoint::EndpointSource;
+use crate::server::Server;
+
+/// What the server needs to know of the world.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// How to find the local node.
+    pub endpoint: EndpointSource,
+    /// The instance id chosen by the user: `--id`, else `NEXUS_INSTANCE_ID`.
+    pub id: Option<String>,
+    /// The working directory: clients start the server in the project's.
+    pub cwd: PathBuf,
+    /// The host's name.
+    pub hostname: String,
+}
+
+impl Options {
+    /// Makes the options of this process: its working directory, its host.
+    ///
+    /// # Errors
+    /// When the working directory is gone.
+    pub fn here(endpoint: EndpointSource, id: Option<String>) -> std::io::Result<Self> {
+        Ok(Self {
+            endpoint,
+            id: id.map(|id| id.trim().to_owned()).filter(|id| !id.is_empty()),
+            cwd: std::env::current_dir()?,
+            hostname: gethostname::gethostname().to_string_lossy().into_owned(),
+        })
+    }
+}
+
+/// Why the server ended before its input did.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The HTTP client cannot be set up.
+    #[error("mcp server cannot be set up")]
+    Client(#[source] ClientError),
+    /// The client did not begin as MCP says.
+    #[error("mcp client does not speak the protocol")]
+    Protocol(#[source] Box<ServerInitializeError>),
+    /// The server's own loop broke.
+    #[error("mcp server broke off")]
+    Broken(#[source] tokio::task::JoinError),
+}
+
+/// Serves on standard input and output until the input ends.
+///
+/// # Errors
+/// When the client does not speak MCP, or the server breaks.
+pub async fn serve(options: Options) -> Result<(), ServeError> {
+    let (input, output) = rmcp::transport::stdio_pipes();
+    serve_on(options, input, output).await
+}
+
+/// Serves on any pair of streams until the input ends.
+///
+/// # Errors
+/// As [`serve`].
+pub async fn serve_on<R, W>(options: Options, input: R, output: W) -> Result<(), ServeError>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    let server = Server::new(options).map_err(ServeError::Client)?;
+    let running = match serve_server(server, (input, output)).await {
+        Ok(running) => running,
+        // A client that looked and left is no failure.
+        Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+        Err(error) => return Err(ServeError::Protocol(Box::new(error))),
+    };
+    match running.waiting().await {
+        Ok(QuitReason::JoinError(error)) | Err(error) => Err(ServeError::Broken(error)),
+        Ok(_) => Ok(()),
+    }
+}
