@@ -7,6 +7,7 @@
 //!
 //! - [`Tree`] is the text of a checkout, read from a folder or made by a test.
 //! - [`tidy::check`] is pure: a tree in, findings out.
+//! - [`wrap`] breaks comment lines that rustfmt leaves too wide.
 //! - The binary has two verbs: `verify` never writes, `fix` does.
 //!
 //! A new rule is a function over [`Tree`] in a file of [`tidy`], a line in [`tidy::check`], and a
@@ -15,6 +16,7 @@
 mod finding;
 pub mod tidy;
 mod tree;
+pub mod wrap;
 
 pub use finding::Finding;
 pub use tree::Tree;

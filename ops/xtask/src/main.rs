@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, bail};
-use nexus_xtask::{Tree, tidy};
+use nexus_xtask::{Tree, tidy, wrap};
 
 /// The crates that keep goldens, each rewritten by its own tests.
 const GOLDEN_CRATES: [&str; 3] = ["nexus-contract", "nexus-domain", "nexus-xtask"];
@@ -16,7 +16,7 @@ const UPDATE: &str = "UPDATE_GOLDENFILES";
 const USAGE: &str = "\
 usage: cargo run -p nexus-xtask -- VERB
   verify   check the house rules, the format and the goldens; writes nothing
-  fix      format the code and rewrite the goldens; review their diff like code";
+  fix      break wide comments, format the code, rewrite the goldens; review the diff like code";
 
 fn main() -> ExitCode {
     let verb = std::env::args().nth(1).unwrap_or_default();
@@ -50,6 +50,15 @@ fn verify() -> anyhow::Result<()> {
 }
 
 fn fix() -> anyhow::Result<()> {
+    let root = root();
+    for (path, text) in Tree::read(&root)?.rust() {
+        let wrapped = wrap::comments(text);
+        if wrapped != text {
+            std::fs::write(root.join(path), wrapped)
+                .with_context(|| format!("cannot write {path}"))?;
+            println!("comments broken in {path}");
+        }
+    }
     cargo(&["fmt", "--all"], false)?;
     golden_tests(true)?;
     println!("done; `git diff` shows what moved");

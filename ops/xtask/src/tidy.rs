@@ -8,6 +8,9 @@ mod text;
 
 use crate::{Finding, Tree};
 
+/// The widest line. What rustfmt is told too, but it leaves comments and strings alone.
+pub(crate) const COLUMNS_MAX: usize = 100;
+
 /// Returns what is not in order, by path and line.
 #[must_use]
 pub fn check(tree: &Tree) -> Vec<Finding> {

@@ -1,12 +1,10 @@
 //! Rules about single lines.
 
+use super::COLUMNS_MAX;
 use crate::{Finding, Tree};
 
 /// A file longer than this is two files.
 const LINES_MAX: usize = 600;
-
-/// What rustfmt is told too; it leaves comments and strings alone.
-const COLUMNS_MAX: usize = 100;
 
 // Words that the rules look for are put together here, so that this file does not break them.
 const FIX_ME: &str = concat!("FIX", "ME");
@@ -57,7 +55,7 @@ pub(super) fn sizes(tree: &Tree) -> Vec<Finding> {
                     path,
                     number,
                     format!("{columns} columns, at most {COLUMNS_MAX}"),
-                    "break the line; a long string breaks after a `\\`",
+                    "break it (`cargo run -p nexus-xtask -- fix` breaks comments), a string after a `\\`",
                 ));
             }
             if line.ends_with([' ', '\t', '\r']) {
