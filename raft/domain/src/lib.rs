@@ -14,16 +14,40 @@
 
 extern crate alloc;
 
+pub mod apply;
+pub mod chat;
+pub mod clock;
+pub mod cluster;
+pub mod codec;
 pub mod command;
+mod context;
+pub mod conversations;
+pub mod digest;
+pub mod due;
 pub mod entry;
 pub mod event;
+pub mod events;
+mod keys;
+pub mod limits;
+pub mod names;
 pub mod rejection;
 pub mod reply;
+mod requests;
 pub mod store;
+pub mod system;
+mod tables;
 
+pub use apply::apply;
+pub use clock::Clock;
 pub use command::{ChatCommand, ClusterCommand, Command, ConversationCommand, SystemCommand};
 pub use entry::{Actor, Answered, Entry, NodeId, Proposal, RequestId, Stamp};
 pub use event::Event;
 pub use rejection::Rejection;
 pub use reply::Reply;
 pub use store::{Direction, Fault, KeyRange, MemoryStore, Overlay, Read, Store};
+
+/// The state version of a cluster that was never upgraded.
+pub const FIRST_VERSION: u32 = 1;
+
+/// The newest state version that this program can apply.
+pub const SUPPORTED: u32 = 1;

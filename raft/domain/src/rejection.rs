@@ -11,7 +11,9 @@ use crate::entry::NodeId;
 pub enum Rejection {
     /// The command needs a newer state version than the cluster has.
     #[n(0)]
-    #[error("command: needs state version {needs}, the cluster is at {has}; upgrade every node first")]
+    #[error(
+        "command: needs state version {needs}, the cluster is at {has}; upgrade every node first"
+    )]
     VersionTooNew {
         /// What it needs.
         #[n(0)]
@@ -22,7 +24,9 @@ pub enum Rejection {
     },
     /// The request id was answered before and is forgotten: it is never run twice.
     #[n(1)]
-    #[error("requestId: is older than what is kept, so whether it was done is not known here; look before you repeat it with a new id")]
+    #[error(
+        "requestId: is older than what is kept, so whether it was done is not known here; look before you repeat it with a new id"
+    )]
     RequestExpired,
     /// The request id was used for another call.
     #[n(2)]
@@ -30,7 +34,9 @@ pub enum Rejection {
     RequestReused,
     /// Too many open request ids.
     #[n(3)]
-    #[error("requestId: {limit} ids are kept for this caller; leave it out or wait until old ones end after 24 hours")]
+    #[error(
+        "requestId: {limit} ids are kept for this caller; leave it out or wait until old ones end after 24 hours"
+    )]
     TooManyRequests {
         /// The bound.
         #[n(0)]
@@ -94,6 +100,45 @@ pub enum Rejection {
 }
 
 impl Rejection {
+    /// Makes a refusal of a field's value.
+    pub(crate) fn invalid(field: &str, rule: impl Into<String>) -> Self {
+        Self::Invalid { field: field.into(), rule: rule.into() }
+    }
+
+    /// Makes a refusal because something is not there.
+    pub(crate) fn not_found(what: impl Into<String>) -> Self {
+        Self::NotFound { what: what.into() }
+    }
+
+    /// Makes a refusal because of what is there.
+    pub(crate) fn conflict(what: impl Into<String>) -> Self {
+        Self::Conflict { what: what.into() }
+    }
+
+    /// Makes a refusal of an actor.
+    pub(crate) fn forbidden(what: impl Into<String>) -> Self {
+        Self::Forbidden { what: what.into() }
+    }
+
+    /// Returns the refusal with its texts cut, so that a record of it stays small.
+    pub(crate) fn cut(self) -> Self {
+        match self {
+            Self::Invalid { field, rule } => {
+                Self::Invalid { field: cut(field, 48), rule: cut(rule, 160) }
+            }
+            Self::NotFound { what } => Self::NotFound { what: cut(what, 200) },
+            Self::Conflict { what } => Self::Conflict { what: cut(what, 200) },
+            Self::Forbidden { what } => Self::Forbidden { what: cut(what, 200) },
+            Self::Impossible { what } => Self::Impossible { what: cut(what, 200) },
+            Self::VersionTooNew { .. }
+            | Self::RequestExpired
+            | Self::RequestReused
+            | Self::TooManyRequests { .. }
+            | Self::NotHere { .. }
+            | Self::TooLate => self,
+        }
+    }
+
     /// Returns the stable code that outside faces show.
     #[must_use]
     pub fn code(&self) -> &'static str {
@@ -110,4 +155,10 @@ impl Rejection {
             Self::Impossible { .. } => "internal",
         }
     }
+}
+
+/// Cuts a text to a number of bytes, between two characters.
+fn cut(mut text: String, bytes_max: usize) -> String {
+    text.truncate(text.floor_char_boundary(bytes_max));
+    text
 }

@@ -1,0 +1,198 @@
+//! Chat rooms: messages with numbers, and a cursor for each reader (core.md 6).
+//!
+//! Reading unread messages is a command, because it moves a cursor. A cursor has two positions:
+//! `taken` is what was handed out, `seen` what surely arrived, because the same process called again
+//! afterwards. When another process goes on with the conversation, what lies between is handed out
+//! once more. Bodies are never part of a reply: they are loaded by range from a view.
+
+mod commands;
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use minicbor::{Decode, Encode};
+
+pub(crate) use crate::chat::commands::run;
+use crate::command::{Category, Room};
+use crate::entry::NodeId;
+use crate::reply::IdRange;
+use crate::store::{Direction, Fault, KeyRange, Read};
+use crate::{codec, conversations, limits, tables};
+
+/// A message.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Message {
+    /// Its number in the room, from 1.
+    #[n(0)]
+    pub id: u64,
+    /// The conversation's or instance's id.
+    #[n(1)]
+    pub from: String,
+    /// The name that the conversation had; `None` for an instance.
+    #[n(2)]
+    pub sender_name: Option<String>,
+    /// What it says.
+    #[n(3)]
+    pub text: String,
+    /// Its category.
+    #[n(4)]
+    pub category: Category,
+    /// When it came, milliseconds since 1970.
+    #[n(5)]
+    pub at: u64,
+    /// The node through which it came.
+    #[n(6)]
+    pub node: NodeId,
+}
+
+/// The part of a message that a scan looks at, read without copying.
+#[derive(Debug, Decode)]
+struct Head<'b> {
+    /// The sender.
+    #[b(1)]
+    from: &'b str,
+    /// The text.
+    #[b(3)]
+    text: &'b str,
+}
+
+/// A room's counter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct RoomState {
+    /// The newest message's number.
+    #[n(0)]
+    pub(crate) last: u64,
+}
+
+/// Where a reader stands in a room: `seen` <= `taken` <= `offered`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct Cursor {
+    /// Up to where messages were handed out to the present process.
+    #[n(0)]
+    pub taken: u64,
+    /// Up to where they surely arrived.
+    #[n(1)]
+    pub seen: u64,
+    /// The process that they were handed to.
+    #[n(2)]
+    pub incarnation: u64,
+    /// Up to where they were handed out to any process: below it, everything comes `again`.
+    #[n(3)]
+    pub offered: u64,
+}
+
+/// Returns how a room is named in keys; kinds are for ever.
+pub(crate) fn room_key(room: &Room) -> (u8, &str) {
+    match room {
+        Room::Global => (0, ""),
+    }
+}
+
+/// Returns the newest message's number, 0 when there is none.
+///
+/// # Errors
+/// A fault when the state cannot be read.
+pub fn last_id(state: &impl Read, room: &Room) -> Result<u64, Fault> {
+    Ok(tables::ROOMS.get(state, room_key(room))?.unwrap_or_default().last)
+}
+
+/// Returns where a reader stands; `None` when it never read there.
+///
+/// # Errors
+/// A fault when the state cannot be read.
+pub fn cursor(state: &impl Read, room: &Room, reader: &str) -> Result<Option<Cursor>, Fault> {
+    tables::CURSORS.get(state, (room_key(room), reader))
+}
+
+/// Loads the messages of a range, oldest first, without those from `skip_from`: what a `Take` replied
+/// is loaded with the reader itself as `skip_from`.
+///
+/// At most `limit` and 500 messages, out of at most 4,096 rows.
+///
+/// # Errors
+/// A fault when the state cannot be read.
+pub fn load(
+    state: &impl Read,
+    room: &Room,
+    range: IdRange,
+    skip_from: &str,
+    limit: usize,
+) -> Result<Vec<Message>, Fault> {
+    let mut found = Vec::new();
+    let limit = bounded(limit);
+    let range = ids(room, range.after, Some(range.upto));
+    for row in state.scan(range, Direction::Forward).take(limits::TAKE_SCAN_ROWS_MAX) {
+        if found.len() >= limit {
+            break;
+        }
+        let (key, value) = row?;
+        let head: Head<'_> = codec::decode_value(&key, &value)?;
+        if head.from != skip_from {
+            found.push(codec::decode_value(&key, &value)?);
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the newest messages, oldest first: at most `count` and 500.
+///
+/// # Errors
+/// A fault when the state cannot be read.
+pub fn latest(state: &impl Read, room: &Room, count: usize) -> Result<Vec<Message>, Fault> {
+    let rows = tables::MESSAGES.rows(state, ids(room, 0, None), Direction::Reverse);
+    let newest = rows.take(bounded(count)).map(|row| Ok(row?.1));
+    let mut found: Vec<Message> = newest.collect::<Result<_, Fault>>()?;
+    found.reverse();
+    Ok(found)
+}
+
+/// Returns the first messages above a number, oldest first: at most `count` and 500.
+///
+/// # Errors
+/// A fault when the state cannot be read.
+pub fn after(state: &impl Read, room: &Room, id: u64, count: usize) -> Result<Vec<Message>, Fault> {
+    let rows = tables::MESSAGES.rows(state, ids(room, id, None), Direction::Forward);
+    rows.take(bounded(count)).map(|row| Ok(row?.1)).collect()
+}
+
+/// Returns whether a `Take` of this reader would tell it something: messages of others, messages to
+/// offer again, or that it never read here.
+///
+/// It looks at 4,096 rows at most; when all of them are the reader's own it says yes, and the `Take`
+/// moves the cursor behind them. An unknown reader must register first, so it gets a yes as well.
+///
+/// # Errors
+/// A fault when the state cannot be read.
+pub fn unread(state: &impl Read, room: &Room, reader: &str) -> Result<bool, Fault> {
+    let Some(cursor) = cursor(state, room, reader)? else { return Ok(true) };
+    let Some(reading) = conversations::conversation(state, reader)? else { return Ok(true) };
+    let start = commands::start(&cursor, reading.incarnation);
+    let mut looked: usize = 0;
+    for row in state.scan(ids(room, start, None), Direction::Forward) {
+        let (key, value) = row?;
+        let head: Head<'_> = codec::decode_value(&key, &value)?;
+        looked = looked.saturating_add(1);
+        if head.from != reader || looked >= limits::TAKE_SCAN_ROWS_MAX {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Returns the keys of the messages above `after`, up to and including `upto`.
+fn ids(room: &Room, after: u64, upto: Option<u64>) -> KeyRange {
+    let room = room_key(room);
+    let Some(first) = after.checked_add(1) else {
+        return KeyRange { start: Vec::new(), end: Some(Vec::new()) };
+    };
+    let behind = upto.and_then(|upto| upto.checked_add(1));
+    let end = match behind {
+        Some(behind) => Some(tables::MESSAGES.key((room, behind))),
+        None => tables::MESSAGES.beginning::<tables::RoomKey>(room).end,
+    };
+    KeyRange { start: tables::MESSAGES.key((room, first)), end }
+}
+
+fn bounded(count: usize) -> usize {
+    count.min(usize::try_from(limits::READ_MESSAGES_MAX).unwrap_or(usize::MAX))
+}

@@ -1,0 +1,117 @@
+//! Names and activity: the rows that follow a conversation's row.
+
+use alloc::borrow::Cow;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::clock::Clock;
+use crate::command::{Client, Status};
+use crate::context::{Context, Stop};
+use crate::conversations::Conversation;
+use crate::event::Event;
+use crate::rejection::Rejection;
+use crate::store::{Fault, Read, Store};
+use crate::{limits, names, tables};
+
+/// Writes a conversation with the rows that follow it; `before` is what stands there now.
+pub(super) fn save(
+    state: &mut impl Store,
+    before: Option<&Conversation>,
+    after: &Conversation,
+) -> Result<(), Fault> {
+    if before == Some(after) {
+        return Ok(());
+    }
+    let (old, new) = (before.and_then(Conversation::held_name), after.held_name());
+    if old != new {
+        if let Some(old) = old {
+            tables::NAMES.delete(state, old)?;
+        }
+        if let Some(new) = new {
+            tables::NAMES.put(state, new, &after.id)?;
+        }
+    }
+    let old = before.map(|before| before.last_active_tick);
+    if old != Some(after.last_active_tick) {
+        if let Some(old) = old {
+            tables::ACTIVITY.delete(state, (old, &after.id))?;
+        }
+        tables::ACTIVITY.put(state, (after.last_active_tick, &after.id), &())?;
+    }
+    tables::CONVERSATIONS.put(state, &after.id, after)
+}
+
+/// Notes activity, at most once a minute.
+pub(super) fn touch(conversation: &mut Conversation, now: Clock) {
+    if is_stale(conversation, now) {
+        conversation.last_active_at = now.at;
+        conversation.last_active_tick = now.tick;
+    }
+}
+
+fn is_stale(conversation: &Conversation, now: Clock) -> bool {
+    now.tick.saturating_sub(conversation.last_active_tick) >= limits::TOUCH_TICKS
+}
+
+/// Notes that the speaker spoke, and brings it back when it was taken for offline; returns its row as
+/// it stands then.
+pub(crate) fn active<'a>(
+    state: &mut impl Store,
+    context: &'a Context<'_>,
+    told: &mut Vec<Event>,
+) -> Result<Cow<'a, Conversation>, Stop> {
+    let before = context.speaker()?;
+    let offline = before.status == Status::Offline;
+    if !offline && !is_stale(before, context.now) {
+        return Ok(Cow::Borrowed(before));
+    }
+    let mut after = before.clone();
+    if offline {
+        come_back(state, &mut after, Status::Working)?;
+        told.push(Event::Conversation { id: after.id.clone() });
+    }
+    touch(&mut after, context.now);
+    save(state, Some(before), &after)?;
+    Ok(Cow::Owned(after))
+}
+
+/// Ends being offline: the name is its own again, or gets a number when another one took it.
+pub(super) fn come_back(
+    state: &impl Read,
+    conversation: &mut Conversation,
+    status: Status,
+) -> Result<(), Stop> {
+    conversation.status = status;
+    if conversation.client != Client::Instance {
+        conversation.name = free_name(state, &conversation.name)?;
+    }
+    Ok(())
+}
+
+/// Returns the wanted name, or one with a number behind it when it is taken.
+pub(super) fn free_name(state: &impl Read, wanted: &str) -> Result<String, Stop> {
+    let base = names::base(wanted, '#');
+    let free = names::free(wanted, base, '#', limits::NAME_CHARS_MAX, |name| {
+        tables::NAMES.has(state, name)
+    })?;
+    Ok(free.ok_or_else(|| Rejection::conflict("name: is taken up to #1000, choose another"))?)
+}
+
+/// Returns the name that a new conversation wants: `<client>@<last part of its directory>`.
+pub(super) fn first_name(client: Client, cwd: &str) -> String {
+    let word = match client {
+        Client::Claude => "claude",
+        Client::Codex => "codex",
+        Client::Instance => return String::new(),
+    };
+    // Clients on Windows write either separator.
+    let separators = ['/', '\\'];
+    let last = cwd.trim_end_matches(separators).rsplit(separators).next().unwrap_or_default();
+    let mut name = String::from(word);
+    if !last.is_empty() {
+        name.push('@');
+        name.push_str(&names::clean(last));
+    }
+    name.truncate(limits::NAME_CHARS_MAX);
+    name
+}

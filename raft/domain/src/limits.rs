@@ -1,0 +1,156 @@
+//! Every bound of the state machine, with its reason.
+//!
+//! What happens at a bound stands with each: a refusal that names the field, a cut, or work that is
+//! left to the next entry. Nothing is ever unbounded.
+
+/// One hour of ticks, for the bounds below.
+const HOUR: u64 = 60 * 60 * 1000;
+
+/// An entry's bytes: the log is one queue, and a larger entry would block everybody else's on a slow
+/// link (core.md 21). Longer bodies come in chunks; a longer entry does not decode.
+pub const ENTRY_BYTES_MAX: usize = 128 * 1024;
+
+/// A kept outcome's bytes, so that the table of request ids stays small; longer refusals are cut.
+pub const OUTCOME_BYTES_MAX: usize = 256;
+
+/// How many client ids are kept for one actor; over it the new request is refused, because an
+/// eviction would let an old one run twice (core.md 7).
+pub const CLIENT_IDS_MAX: u32 = 1_000;
+
+/// How long a client id is kept at least, in ticks: promise 2 says 24 hours.
+pub const CLIENT_ID_TICKS: u64 = 24 * HOUR;
+
+/// Client ids end in groups of one hour, so that one timer serves many.
+pub const CLIENT_BUCKET_TICKS: u64 = HOUR;
+
+/// How many requests of one node may be open; over it the new one is refused (back-pressure).
+pub const NODE_IDS_MAX: u32 = 10_000;
+
+/// Answered records that one entry removes beside its own work; the rest goes with the next ones.
+pub const SWEEP_ROWS_MAX: usize = 256;
+
+/// Rows that one `Fire` changes (core.md 4); the rest goes with the next one.
+pub const FIRE_ROWS_MAX: usize = 256;
+
+/// Client ids that one `Fire` forgets: each is a record, a row of its group and perhaps a count.
+pub const FIRE_IDS_MAX: usize = 80;
+
+/// Rows that one command changes (core.md 21), so that no entry stalls the others.
+pub const COMMAND_ROWS_MAX: usize = 1_000;
+
+/// A client's request id in bytes: long enough for any UUID with a prefix, short for a key.
+pub const CLIENT_ID_BYTES_MAX: usize = 200;
+
+/// A conversation's or instance's id in bytes; longer ones are refused.
+pub const ACTOR_ID_BYTES_MAX: usize = 200;
+
+/// Members of one cluster; every one gets every entry, and lists of them are scanned.
+pub const MEMBERS_MAX: usize = 128;
+
+/// A member's name: fits a line of `nexus status`.
+pub const MEMBER_NAME_CHARS_MAX: usize = 48;
+
+/// What tells a machine from others, in bytes.
+pub const HOST_BYTES_MAX: usize = 200;
+
+/// Addresses of one member; a machine with more interfaces names its best ones.
+pub const ADDRESSES_MAX: usize = 16;
+
+/// One address in bytes: a host name and a port.
+pub const ADDRESS_BYTES_MAX: usize = 262;
+
+/// A public key (SPKI, DER) in bytes: RSA-8192 would fit, ours has 44 to 91.
+pub const PUBLIC_KEY_BYTES_MAX: usize = 1_100;
+
+/// The CA certificate (DER) in bytes.
+pub const AUTHORITY_BYTES_MAX: usize = 8 * 1024;
+
+/// The program's version text in bytes.
+pub const SOFTWARE_BYTES_MAX: usize = 100;
+
+/// Invites that are kept at once, used ones too until their end: more are a script gone wild.
+pub const INVITES_MAX: usize = 64;
+
+/// The public part of an invite code in bytes.
+pub const INVITE_ID_BYTES_MAX: usize = 32;
+
+/// The longest life of an invite, in ticks: an open door is shut after a month.
+pub const INVITE_TICKS_MAX: u64 = 30 * 24 * HOUR;
+
+/// Conversations that the cluster keeps; a new one beyond is refused.
+pub const CONVERSATIONS_MAX: u64 = 100_000;
+
+/// A conversation's name (n2n-nexus `set_profile`); longer ones are refused, made ones are cut.
+pub const NAME_CHARS_MAX: usize = 48;
+
+/// A conversation's note (n2n-nexus `set_profile`).
+pub const NOTE_CHARS_MAX: usize = 200;
+
+/// A conversation's title (n2n-nexus `set_profile`); what a client shows is cut to it.
+pub const TITLE_CHARS_MAX: usize = 80;
+
+/// A working directory in bytes: Linux's `PATH_MAX`.
+pub const CWD_BYTES_MAX: usize = 4_096;
+
+/// Numbers that are tried behind a taken name; then the name is refused.
+pub const NAME_TRIES_MAX: u32 = 1_000;
+
+/// Conversations in one `Transition`: each changes up to four rows.
+pub const TRANSITION_CHANGES_MAX: usize = 240;
+
+/// How often an active conversation's time is written, in ticks: each writing is three rows.
+pub const TOUCH_TICKS: u64 = 60 * 1000;
+
+/// Conversations that one listing returns.
+pub const CONVERSATIONS_LIST_MAX: usize = 1_000;
+
+/// A chat message's characters (n2n-nexus: 1 to 32,000).
+pub const TEXT_CHARS_MAX: usize = 32_000;
+
+/// Messages that one call reads (n2n-nexus `read_messages`).
+pub const READ_MESSAGES_MAX: u32 = 500;
+
+/// Rows that one `Take` looks at, the reader's own among them; the cursor then stands behind them
+/// and the next `Take` goes on.
+pub const TAKE_SCAN_ROWS_MAX: usize = 4_096;
+
+/// Bytes of text that one `Take` hands out (the first message always): an answer that a model can
+/// still read, and no cursor that runs ahead of what an answer can carry.
+pub const TAKE_TEXT_BYTES_MAX: usize = 1024 * 1024;
+
+/// Events that are kept; the oldest go first.
+pub const EVENTS_MAX: u64 = 10_000;
+
+/// How long an event is kept, in ticks.
+pub const EVENT_TICKS: u64 = 90 * 24 * HOUR;
+
+/// Old events that one new event removes: twice the inflow, so a shorter bound is reached too.
+pub const EVENTS_PRUNED_MAX: usize = 2;
+
+/// Events that one call lists (n2n-nexus `list_events`).
+pub const EVENTS_LIST_MAX: usize = 500;
+
+/// An event's target and detail in characters; longer ones are cut.
+pub const EVENT_TEXT_CHARS_MAX: usize = 200;
+
+/// Every how many entries the digests are kept, so that nodes compare at a common index.
+pub const DIGEST_STRIDE: u64 = 64;
+
+/// How many of those are kept (core.md 22).
+pub const DIGEST_MARKS_MAX: u64 = 1_024;
+
+// A message of the longest text in four-byte characters fits an entry with its frame.
+const _: () = assert!(TEXT_CHARS_MAX * 4 + 2_048 <= ENTRY_BYTES_MAX);
+// Titles of all changes of a full `Transition`, with their ids, fit an entry.
+const _: () = assert!(
+    TRANSITION_CHANGES_MAX * (ACTOR_ID_BYTES_MAX + TITLE_CHARS_MAX * 4 + 16) + 2_048
+        <= ENTRY_BYTES_MAX
+);
+const _: () = assert!(TRANSITION_CHANGES_MAX * 4 <= COMMAND_ROWS_MAX);
+const _: () = assert!(FIRE_IDS_MAX * 3 + 8 <= FIRE_ROWS_MAX && FIRE_ROWS_MAX <= COMMAND_ROWS_MAX);
+// The longest names fit the replies that carry them.
+const _: () = assert!(MEMBER_NAME_CHARS_MAX + 32 <= OUTCOME_BYTES_MAX);
+const _: () = assert!(NAME_CHARS_MAX + 32 <= OUTCOME_BYTES_MAX);
+// A number behind a name leaves room for the name.
+const _: () = assert!(NAME_CHARS_MAX > 16 && MEMBER_NAME_CHARS_MAX > 16);
+const _: () = assert!(READ_MESSAGES_MAX as usize <= TAKE_SCAN_ROWS_MAX);

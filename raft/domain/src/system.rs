@@ -1,0 +1,146 @@
+//! The machine room: boots, clock steps, state versions and timers.
+
+use alloc::format;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use crate::clock::Clock;
+use crate::command::{DueKind, SystemCommand};
+use crate::context::{Context, Stop};
+use crate::due::{self, Due};
+use crate::event::Event;
+use crate::rejection::Rejection;
+use crate::reply::Reply;
+use crate::store::{Direction, Fault, Read, Store};
+use crate::{FIRST_VERSION, SUPPORTED, cluster, events, limits, requests, tables};
+
+/// The last moment of the year 9999, in milliseconds since 1970: what RFC 3339 can still show.
+const TIME_MAX: u64 = 253_402_300_799_999;
+
+/// Returns the cluster's state version (core.md 3).
+///
+/// # Errors
+/// A fault when the state cannot be read.
+pub fn state_version(state: &impl Read) -> Result<u32, Fault> {
+    Ok(tables::VERSION.get(state, ())?.unwrap_or(FIRST_VERSION))
+}
+
+pub(crate) fn run(
+    state: &mut impl Store,
+    context: &Context<'_>,
+    command: &SystemCommand,
+    told: &mut Vec<Event>,
+) -> Result<Reply, Stop> {
+    match command {
+        SystemCommand::Started { boot, nonce, supports, software } => {
+            let start = Start { boot: *boot, nonce: *nonce, supports: *supports, software };
+            started(state, context, &start, told)
+        }
+        SystemCommand::ClockStep { at } => clock_step(state, context, *at),
+        SystemCommand::Upgrade { to } => upgrade(state, context, *to, told),
+        SystemCommand::Fire { due, kind, id, generation } => {
+            let due = Due { due: *due, kind: *kind, id: id.clone(), generation: *generation };
+            fire(state, context, &due, told)
+        }
+    }
+}
+
+/// What a node says of its start.
+struct Start<'a> {
+    boot: u64,
+    nonce: u64,
+    supports: u32,
+    software: &'a str,
+}
+
+fn started(
+    state: &mut impl Store,
+    context: &Context<'_>,
+    start: &Start<'_>,
+    told: &mut Vec<Event>,
+) -> Result<Reply, Stop> {
+    if start.software.len() > limits::SOFTWARE_BYTES_MAX {
+        return Err(Rejection::invalid("software", "must have at most 100 bytes").into());
+    }
+    if start.supports == 0 {
+        return Err(Rejection::invalid("supports", "must be a state version, from 1").into());
+    }
+    let mut member = cluster::present(state, context.node)?;
+    let (boot, nonce) = (start.boot, start.nonce);
+    if boot < member.boot || (boot == member.boot && nonce != member.nonce) {
+        let known = member.boot;
+        return Err(Rejection::conflict(format!(
+            "boot {boot}: boot {known} is known; this folder is older than what this machine told \
+             the cluster, or is in use twice: remove the node and join again"
+        ))
+        .into());
+    }
+    member.boot = boot;
+    member.nonce = nonce;
+    member.supports = start.supports;
+    member.software = start.software.to_string();
+    tables::MEMBERS.put(state, context.node, &member)?;
+    requests::start(state, context.node, boot)?;
+    told.push(Event::Members { node: context.node });
+    Ok(Reply::Done)
+}
+
+fn clock_step(state: &mut impl Store, context: &Context<'_>, at: u64) -> Result<Reply, Stop> {
+    if at > TIME_MAX {
+        return Err(Rejection::invalid("at", "must be before the year 10000").into());
+    }
+    if at <= context.now.at {
+        let what = "clock: shows that time already; a step only goes forward";
+        return Err(Rejection::conflict(what).into());
+    }
+    tables::CLOCK.put(state, (), &Clock { tick: context.now.tick, at })?;
+    Ok(Reply::Done)
+}
+
+fn upgrade(
+    state: &mut impl Store,
+    context: &Context<'_>,
+    to: u32,
+    told: &mut Vec<Event>,
+) -> Result<Reply, Stop> {
+    let has = state_version(state)?;
+    if has.checked_add(1) != Some(to) {
+        let what = format!("state version: is {has} and rises by one, not to {to}");
+        return Err(Rejection::conflict(what).into());
+    }
+    let rows = tables::MEMBERS.rows(state, tables::MEMBERS.all(), Direction::Forward);
+    for row in rows {
+        let (node, member) = row?;
+        if member.supports < to {
+            return Err(Rejection::conflict(format!(
+                "state version {to}: node {node} ({}) supports {} only; upgrade it first",
+                member.name, member.supports
+            ))
+            .into());
+        }
+    }
+    if to > SUPPORTED {
+        // This node said otherwise before, with a newer program: it cannot go on with this one.
+        let what = "this node is too old for the cluster: upgrade";
+        return Err(Fault { what: what.into(), key: format!("state version {to}") }.into());
+    }
+    tables::VERSION.put(state, (), &to)?;
+    let detail = format!("state version {has} to {to}");
+    events::record(state, context, "cluster.upgrade", None, Some(detail))?;
+    told.push(Event::Version);
+    Ok(Reply::Done)
+}
+
+fn fire(
+    state: &mut impl Store,
+    context: &Context<'_>,
+    due: &Due,
+    told: &mut Vec<Event>,
+) -> Result<Reply, Stop> {
+    due::take(state, context.now, due)?;
+    told.push(Event::Due);
+    match due.kind {
+        DueKind::Invite => cluster::invite_ends(state, &due.id, told),
+        DueKind::Requests => requests::fire(state, due, told),
+    }
+}

@@ -1,0 +1,168 @@
+//! Typed tables over the key-value space, and the list of all of them.
+//!
+//! The first byte of a key is its table. `00` belongs to the consensus side (applied log id,
+//! membership); `01`-`0f` are the books (clock, versions, request records, due index, digests);
+//! from `10` on stands the content, family by family. The two digests follow this border
+//! (see [`crate::digest`]), so a table's number decides what "changes nothing" means for it.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::marker::PhantomData;
+
+use minicbor::{Decode, Encode};
+
+use crate::chat::{Cursor, Message, RoomState};
+use crate::clock::Clock;
+use crate::cluster::{ClusterRow, Invite, Member};
+use crate::codec;
+use crate::conversations::{Conversation, Totals};
+use crate::events::{EventRow, Window};
+use crate::keys::Key;
+use crate::requests::{Floor, Record};
+use crate::store::{Direction, Fault, KeyRange, Read, Store};
+
+/// The cluster clock, one row.
+pub(crate) const CLOCK: Table<(), Clock> = Table::new(0x01);
+/// The state version, one row.
+pub(crate) const VERSION: Table<(), u32> = Table::new(0x02);
+/// Records of node ids: node, boot, counter.
+pub(crate) const NODE_RECORDS: Table<(u64, u64, u64), Record> = Table::new(0x03);
+/// What each node has answered.
+pub(crate) const FLOORS: Table<u64, Floor> = Table::new(0x04);
+/// Records of client ids: actor, id.
+pub(crate) const CLIENT_RECORDS: Table<(String, String), Record> = Table::new(0x05);
+/// How many client ids each actor has.
+pub(crate) const CLIENT_COUNTS: Table<String, u32> = Table::new(0x06);
+/// Client ids by the hour in which they came: hour, actor, id.
+pub(crate) const CLIENT_HOURS: Table<(u64, String, String), ()> = Table::new(0x07);
+/// What is due: tick, kind, id, generation.
+pub(crate) const DUE: Table<(u64, u8, String, u64), ()> = Table::new(0x08);
+/// The digests, one raw row; in neither digest.
+pub(crate) const DIGESTS: u8 = 0x0e;
+/// Digests at multiples of 64; in neither digest.
+pub(crate) const DIGEST_MARKS: u8 = 0x0f;
+
+/// The first table of the content.
+pub(crate) const CONTENT: u8 = 0x10;
+/// The cluster, one row.
+pub(crate) const CLUSTER: Table<(), ClusterRow> = Table::new(0x10);
+/// Members by node id.
+pub(crate) const MEMBERS: Table<u64, Member> = Table::new(0x11);
+/// Invites by the public part of their code.
+pub(crate) const INVITES: Table<String, Invite> = Table::new(0x12);
+
+/// Conversations by id.
+pub(crate) const CONVERSATIONS: Table<String, Conversation> = Table::new(0x18);
+/// Who holds a name among those that are not offline.
+pub(crate) const NAMES: Table<String, String> = Table::new(0x19);
+/// Conversations by the tick of their last activity.
+pub(crate) const ACTIVITY: Table<(u64, String), ()> = Table::new(0x1a);
+/// How many conversations there are, one row.
+pub(crate) const TOTALS: Table<(), Totals> = Table::new(0x1b);
+
+/// Rooms by their key.
+pub(crate) const ROOMS: Table<RoomKey, RoomState> = Table::new(0x20);
+/// Messages: room, number.
+pub(crate) const MESSAGES: Table<(RoomKey, u64), Message> = Table::new(0x21);
+/// Cursors: room, reader.
+pub(crate) const CURSORS: Table<(RoomKey, String), Cursor> = Table::new(0x22);
+
+/// Events by number.
+pub(crate) const EVENTS: Table<u64, EventRow> = Table::new(0x28);
+/// Which event numbers are kept, one row.
+pub(crate) const EVENT_WINDOW: Table<(), Window> = Table::new(0x29);
+
+/// A room in a key: its kind, and its id behind it (empty for the global chat).
+pub(crate) type RoomKey = (u8, String);
+
+/// One table: keys of one shape, values of one type.
+#[derive(Debug)]
+pub(crate) struct Table<K, V> {
+    id: u8,
+    shape: PhantomData<fn() -> (K, V)>,
+}
+
+impl<K: Key, V> Table<K, V> {
+    const fn new(id: u8) -> Self {
+        Self { id, shape: PhantomData }
+    }
+
+    /// Returns a row's key.
+    pub(crate) fn key(&self, key: K::Ref<'_>) -> Vec<u8> {
+        let mut out = Vec::with_capacity(48);
+        out.push(self.id);
+        K::write(key, &mut out);
+        out
+    }
+
+    /// Returns the range of all its keys.
+    pub(crate) fn all(&self) -> KeyRange {
+        KeyRange::prefix(&[self.id])
+    }
+
+    /// Returns the range of its keys that begin with `part`.
+    pub(crate) fn beginning<P: Key>(&self, part: P::Ref<'_>) -> KeyRange {
+        let mut prefix = Vec::with_capacity(48);
+        prefix.push(self.id);
+        P::write(part, &mut prefix);
+        KeyRange::prefix(&prefix)
+    }
+
+    /// Returns whether there is such a row.
+    pub(crate) fn has(&self, state: &impl Read, key: K::Ref<'_>) -> Result<bool, Fault> {
+        Ok(state.get(&self.key(key))?.is_some())
+    }
+
+    /// Deletes a row.
+    pub(crate) fn delete(&self, state: &mut impl Store, key: K::Ref<'_>) -> Result<(), Fault> {
+        state.delete(&self.key(key))
+    }
+
+    /// Reads a key of this table.
+    pub(crate) fn parse(&self, key: &[u8]) -> Result<K, Fault> {
+        let rest = key.split_first().filter(|(id, _)| **id == self.id);
+        let parsed = rest.and_then(|(_, mut rest)| K::read(&mut rest).filter(|_| rest.is_empty()));
+        parsed.ok_or_else(|| Fault::at(key, "the key is damaged"))
+    }
+
+    /// Scans the keys of a range.
+    pub(crate) fn keys<'a, R: Read>(
+        &'a self,
+        state: &'a R,
+        range: KeyRange,
+        direction: Direction,
+    ) -> impl Iterator<Item = Result<K, Fault>> + 'a {
+        state.scan(range, direction).map(|row| self.parse(&row?.0))
+    }
+}
+
+impl<K: Key, V: Encode<()> + for<'b> Decode<'b, ()>> Table<K, V> {
+    /// Returns a row.
+    pub(crate) fn get(&self, state: &impl Read, key: K::Ref<'_>) -> Result<Option<V>, Fault> {
+        let key = self.key(key);
+        state.get(&key)?.map(|value| codec::decode_value(&key, &value)).transpose()
+    }
+
+    /// Sets a row.
+    pub(crate) fn put(
+        &self,
+        state: &mut impl Store,
+        key: K::Ref<'_>,
+        value: &V,
+    ) -> Result<(), Fault> {
+        state.put(&self.key(key), codec::encode_value(value))
+    }
+
+    /// Scans the rows of a range.
+    pub(crate) fn rows<'a, R: Read>(
+        &'a self,
+        state: &'a R,
+        range: KeyRange,
+        direction: Direction,
+    ) -> impl Iterator<Item = Result<(K, V), Fault>> + 'a {
+        state.scan(range, direction).map(|row| {
+            let (key, value) = row?;
+            Ok((self.parse(&key)?, codec::decode_value(&key, &value)?))
+        })
+    }
+}
