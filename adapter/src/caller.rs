@@ -61,7 +61,7 @@ pub struct Process {
 impl Process {
     /// Makes a process with a random id.
     pub fn random() -> Self {
-        let bytes: [u8; 16] = rand::random();
+        let bytes: [u8; 16] = nexus_rt::unique_bytes();
         Self { id: data_encoding::HEXLOWER.encode(&bytes), calls: AtomicU64::new(0) }
     }
 

@@ -108,7 +108,7 @@ impl LocalNode {
             .build()
             .map_err(|error| ClientError::NotReachable {
                 place: source.place(),
-                reason: chain(&error),
+                reason: innermost(&error),
                 sent: false,
             })?;
         Ok(Self { source, http })
@@ -238,7 +238,7 @@ impl LocalNode {
             reason: if error.is_timeout() && !error.is_connect() {
                 format!("no answer within {} s", ANSWER_LIMIT.as_secs())
             } else {
-                chain(error)
+                innermost(error)
             },
             // A builder's error never left this process; a failed connection carried nothing.
             sent: !error.is_connect() && !error.is_builder(),
@@ -262,6 +262,15 @@ impl LocalNode {
     fn not_found(&self, error: &EndpointError) -> ClientError {
         ClientError::NotReachable { place: self.source.place(), reason: chain(error), sent: false }
     }
+}
+
+/// Returns an HTTP error's first cause: what wraps it repeats the address and names layers.
+fn innermost(error: &reqwest::Error) -> String {
+    let mut cause: &dyn Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
 }
 
 /// Writes an error with its causes on one line; the innermost one says most.

@@ -138,13 +138,13 @@ fn read_token(path: &Path) -> Result<Option<String>, EndpointError> {
 }
 
 fn normal(address: &str) -> Result<String, EndpointError> {
-    let address = address.trim().trim_end_matches('/');
     let unusable = || EndpointError::Unusable(address.to_owned());
-    let rest = match address.split_once("://") {
+    let rest = match address.trim().split_once("://") {
         Some(("http", rest)) => rest,
         Some(_) => return Err(unusable()),
-        None => address,
+        None => address.trim(),
     };
+    let rest = rest.trim_end_matches('/');
     if rest.is_empty() || rest.contains(['/', '?', '#', '@', ' ']) {
         return Err(unusable());
     }

@@ -14,7 +14,7 @@ use rmcp::{RoleServer, ServerHandler};
 use serde_json::{Map, Value};
 
 use crate::caller::{self, Process};
-use crate::client::{ClientError, LocalNode, PATIENCE};
+use crate::client::{ClientError, LocalNode};
 use crate::stdio::Options;
 
 /// What a model is told about the whole: the rest is in the tools.
@@ -106,7 +106,7 @@ impl ServerHandler for Server {
             () = context.ct.cancelled() => {
                 return Err(ErrorData::internal_error("cancelled by the client", None));
             }
-            outcome = self.node.call_patiently(&call, PATIENCE) => outcome,
+            outcome = self.node.call_patiently(&call, self.options.patience) => outcome,
         };
         Ok(match outcome {
             Ok(result) => done(result),

@@ -4,12 +4,13 @@
 //! logging sends it to standard error. The server ends when its input ends.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use rmcp::serve_server;
 use rmcp::service::{QuitReason, ServerInitializeError};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::client::ClientError;
+use crate::client::{ClientError, PATIENCE};
 use crate::endpoint::EndpointSource;
 use crate::server::Server;
 
@@ -24,6 +25,8 @@ pub struct Options {
     pub cwd: PathBuf,
     /// The host's name.
     pub hostname: String,
+    /// How long a call waits for a node that is away; [`PATIENCE`] but in tests.
+    pub patience: Duration,
 }
 
 impl Options {
@@ -37,6 +40,7 @@ impl Options {
             id: id.map(|id| id.trim().to_owned()).filter(|id| !id.is_empty()),
             cwd: std::env::current_dir()?,
             hostname: gethostname::gethostname().to_string_lossy().into_owned(),
+            patience: PATIENCE,
         })
     }
 }
