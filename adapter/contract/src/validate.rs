@@ -106,9 +106,10 @@ struct Check<'a> {
 
 impl Check<'_> {
     fn object_root(&mut self, schema: &Map<String, Value>, value: &mut Value) {
-        match value {
-            Value::Object(fields) => self.fields(schema, fields, ""),
-            other => self.wrong("arguments", &shown(other), "an object"),
+        if let Some(fields) = value.as_object_mut() {
+            self.fields(schema, fields, "");
+        } else {
+            self.wrong("arguments", &shown(value), "an object");
         }
     }
 
