@@ -39,7 +39,8 @@ impl fmt::Display for Violation {
 /// Checks the arguments of a call and returns them without what the tool does not know.
 ///
 /// # Errors
-/// `invalid_arguments` with `Invalid arguments for <tool>: <field>: <what is wrong; what is right>`.
+/// `invalid_arguments`: `Invalid arguments for <tool>: <field>: <what is wrong>; give <what is
+/// right>`, for every field that is wrong.
 pub fn arguments(spec: &ToolSpec, arguments: Value) -> Result<Value, ApiError> {
     let clean = against_schema(spec, arguments)?;
     (spec.typed)(clean.clone())?;
