@@ -158,25 +158,6 @@ pub fn decode_value<'b, T: Decode<'b, ()>>(key: &[u8], bytes: &'b [u8]) -> Resul
     }
 }
 
-/// Returns how many bytes a value has without its version byte.
-pub(crate) fn length<T: Encode<()>>(value: &T) -> usize {
-    let mut count = Count(0);
-    // Counting cannot fail.
-    let _counted = minicbor::encode(value, &mut count);
-    count.0
-}
-
-struct Count(usize);
-
-impl Write for Count {
-    type Error = core::convert::Infallible;
-
-    fn write_all(&mut self, bytes: &[u8]) -> Result<(), Self::Error> {
-        self.0 = self.0.saturating_add(bytes.len());
-        Ok(())
-    }
-}
-
 /// Returns what tells one call from another under the same request id: half a SHA-256 of actor and
 /// command.
 pub(crate) fn call_hash(actor: &Actor, command: &Command) -> [u8; 16] {

@@ -10,7 +10,7 @@ use minicbor::{Decode, Encode};
 
 use crate::context::Context;
 use crate::entry::{Actor, NodeId};
-use crate::store::{Direction, Fault, KeyRange, Read, Store};
+use crate::store::{Direction, Fault, Read, Store};
 use crate::{cluster, limits, tables};
 
 /// One event.
@@ -125,14 +125,6 @@ fn prune(state: &mut impl Store, tick: u64, window: &mut Window) -> Result<(), F
         window.before = oldest;
     }
     Ok(())
-}
-
-/// Returns the range of the events that are kept; for the invariants.
-pub(crate) fn kept(window: Window) -> KeyRange {
-    KeyRange {
-        start: tables::EVENTS.key(window.before.saturating_add(1)),
-        end: KeyRange::prefix(&tables::EVENTS.key(window.last)).end,
-    }
 }
 
 fn cut(text: String) -> String {

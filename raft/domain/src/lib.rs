@@ -27,6 +27,7 @@ pub mod due;
 pub mod entry;
 pub mod event;
 pub mod events;
+pub mod invariants;
 mod keys;
 pub mod limits;
 pub mod names;
@@ -36,6 +37,8 @@ mod requests;
 pub mod store;
 pub mod system;
 mod tables;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use apply::apply;
 pub use clock::Clock;

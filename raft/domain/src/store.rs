@@ -131,6 +131,16 @@ impl MemoryStore {
     pub fn rows(&self) -> impl Iterator<Item = (&Vec<u8>, &Vec<u8>)> {
         self.rows.iter()
     }
+
+    /// Writes the changes of an overlay; `None` deletes.
+    pub fn absorb(&mut self, changes: BTreeMap<Vec<u8>, Option<Vec<u8>>>) {
+        for (key, change) in changes {
+            match change {
+                Some(value) => drop(self.rows.insert(key, value)),
+                None => drop(self.rows.remove(&key)),
+            }
+        }
+    }
 }
 
 impl Read for MemoryStore {
