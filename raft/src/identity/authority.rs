@@ -173,7 +173,10 @@ impl Authority {
         self.fingerprint
     }
 
-    fn assemble(key: KeyPair, certificate: CertificateDer<'static>) -> Result<Self, AuthorityError> {
+    fn assemble(
+        key: KeyPair,
+        certificate: CertificateDer<'static>,
+    ) -> Result<Self, AuthorityError> {
         let fingerprint = Fingerprint::of_certificate(&certificate)?;
         let key_pem = key.serialize_pem();
         let issuer = Issuer::from_ca_cert_der(&certificate, key).map_err(make("the issuer"))?;

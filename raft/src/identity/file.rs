@@ -58,8 +58,7 @@ pub(super) fn read(path: &Path) -> Result<String, FileError> {
 ///
 /// After a crash the old content is there or the new one, never a part.
 pub(super) fn write(path: &Path, content: &str) -> Result<(), FileError> {
-    write_steps(path, content)
-        .map_err(|source| FileError::Write { path: path.to_owned(), source })
+    write_steps(path, content).map_err(|source| FileError::Write { path: path.to_owned(), source })
 }
 
 fn write_steps(path: &Path, content: &str) -> io::Result<()> {
@@ -122,9 +121,10 @@ pub(super) fn certificates_pem(chain: &[CertificateDer<'_>]) -> String {
 /// Reads the certificates of a PEM file, at least one.
 pub(super) fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, FileError> {
     let text = read(path)?;
-    let chain: Vec<_> = CertificateDer::pem_slice_iter(text.as_bytes())
-        .collect::<Result<_, _>>()
-        .map_err(|error| FileError::content(path, format!("is no PEM text: {error:?}")))?;
+    let chain: Vec<_> =
+        CertificateDer::pem_slice_iter(text.as_bytes())
+            .collect::<Result<_, _>>()
+            .map_err(|error| FileError::content(path, format!("is no PEM text: {error:?}")))?;
     if chain.is_empty() {
         return Err(FileError::content(path, "holds no certificate"));
     }

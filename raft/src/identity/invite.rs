@@ -92,9 +92,7 @@ impl InviteRole {
             "learner" => Ok(Self::Learner),
             "auto" => Ok(Self::Auto),
             // A mistyped code may have the secret here; a short word cannot be one.
-            other => {
-                Err(InviteError::Role { found: other.chars().take(ID_LENGTH + 4).collect() })
-            }
+            other => Err(InviteError::Role { found: other.chars().take(ID_LENGTH + 4).collect() }),
         }
     }
 }

@@ -21,3 +21,6 @@ pub use node::{IdentityError, NodeIdentity, NodeKey, join_proof_is_valid};
 pub use pin::{Fingerprint, Subject, SubjectError};
 
 pub(crate) use pin::lenient_time;
+
+#[cfg(test)]
+mod tests;

@@ -155,10 +155,7 @@ impl NodeIdentity {
     /// # Errors
     ///
     /// [`IdentityError`] when the chain is empty, names no node, or belongs to another key.
-    pub fn new(
-        key: NodeKey,
-        chain: Vec<CertificateDer<'static>>,
-    ) -> Result<Self, IdentityError> {
+    pub fn new(key: NodeKey, chain: Vec<CertificateDer<'static>>) -> Result<Self, IdentityError> {
         let subject = Subject::read(chain.first().ok_or(SubjectError::NoName)?)?;
         if subject.spki != key.public_key() {
             return Err(IdentityError::OtherKey);

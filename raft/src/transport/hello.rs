@@ -130,7 +130,8 @@ pub(crate) fn check(ours: &Hello, peer: &Hello, proved: NodeId) -> Result<(), Re
         return Err(Refusal::new(code::NODE, text));
     }
     if peer.node == ours.node {
-        let text = format!("node {} was called by itself, or its folder is in use twice", ours.node);
+        let text =
+            format!("node {} was called by itself, or its folder is in use twice", ours.node);
         return Err(Refusal::new(code::NODE, text));
     }
     Ok(())

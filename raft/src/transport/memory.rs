@@ -286,10 +286,7 @@ impl MemoryTransport {
         theirs.directory.heard(self.node, address);
         let dialler = Peer { node: self.node, hello, address };
         let connection = Arc::new(Connection { over: CancellationToken::new(), dialler });
-        self.net
-            .lock()
-            .connections
-            .insert((self.node, to, lane), Arc::clone(&connection));
+        self.net.lock().connections.insert((self.node, to, lane), Arc::clone(&connection));
         Ok(connection)
     }
 
@@ -334,10 +331,7 @@ impl MemoryTransport {
                 lane,
                 node: theirs.clone(),
             };
-            theirs.jobs.spawn(
-                "memory call",
-                delivery.run(delay, request.clone(), answers.clone()),
-            );
+            theirs.jobs.spawn("memory call", delivery.run(delay, request.clone(), answers.clone()));
         }
         // The senders of lost answers are dropped; that is silence and not an end.
         let _answers = answers;
@@ -410,12 +404,11 @@ impl Delivery {
         request: Bytes,
         answers: mpsc::Sender<Result<Bytes, Refusal>>,
     ) {
-        let over = self.connection.over.clone();
         let stop = self.node.stop.clone();
         let arriving = async {
             sleep(delay).await;
             let from = self.connection.dialler.node;
-            if self.net.is_cut(from, self.to) {
+            if self.net.is_cut(from, self.to) || self.connection.over.is_cancelled() {
                 return;
             }
             let Some(handler) = self.node.handler else { return };
@@ -429,7 +422,6 @@ impl Delivery {
         };
         // A node that is gone does nothing more; a broken connection alone stops no handler
         // that has begun, but nobody hears its answer.
-        let _over = over;
         tokio::select! {
             biased;
             () = stop.cancelled() => {}

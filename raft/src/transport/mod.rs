@@ -62,10 +62,10 @@ impl Lane {
 
     /// Returns the largest frame that the lane carries.
     ///
-    /// - log: a batch of 1 MiB with one entry over it, and room for the batch to grow;
+    /// - log: a batch of a megabyte with one entry over it, and room for the batch to grow;
     /// - heartbeat: no entries, so anything larger is a mistake;
     /// - snapshot: a chunk of a file, small enough that a slow link shows progress;
-    /// - rpc: an entry of 128 KiB many times over, and status of a large cluster.
+    /// - rpc: the largest entry many times over, and the status of a large cluster.
     #[must_use]
     pub const fn frame_bytes_max(self) -> usize {
         match self {

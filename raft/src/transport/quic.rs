@@ -30,9 +30,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use nexus_rt::{CancellationToken, Clock, Jobs};
 use quinn::congestion::CubicConfig;
-use quinn::{
-    Connection, ConnectionError, Endpoint, IdleTimeout, TransportConfig, VarInt,
-};
+use quinn::{Connection, ConnectionError, Endpoint, IdleTimeout, TransportConfig, VarInt};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use self::accept::{Acceptor, Inbound};
@@ -40,7 +38,7 @@ use self::notice::Notice;
 use self::pool::{Link, Pool};
 use self::tls::Tls;
 use super::frame::{Duplex, FrameReceiver, FrameSender, StreamError, check_length};
-use super::{CallError, Directory, Handler, Lane, NodeId, Refusal, Transport, code, hello};
+use super::{CallError, Directory, Handler, Lane, NodeId, Refusal, Transport, hello};
 use crate::identity::NodeIdentity;
 
 pub use self::join::{JoinError, join};
@@ -227,8 +225,9 @@ impl Transport for QuicTransport {
 
     fn close(&self, code: u32, reason: &str) -> BoxFuture<'static, ()> {
         let endpoint = self.shared.endpoint.clone();
-        self.shared.stop.cancel();
+        // The words first: jobs that stop drop their connections without any.
         endpoint.close(VarInt::from_u32(code), cut(reason));
+        self.shared.stop.cancel();
         async move {
             if timeout(CLOSE_LIMIT, endpoint.wait_idle()).await.is_err() {
                 tracing::debug!("not every peer has heard that this node closes");
@@ -339,10 +338,11 @@ fn after_sending(node: NodeId, connection: &Connection, error: StreamError) -> C
     if let StreamError::TooLarge { bytes, limit } = error {
         return CallError::TooLarge { node, bytes, limit, sent: true };
     }
-    let cause = match connection.close_reason() {
-        Some(reason) => describe(&reason),
-        None => error.to_string(),
-    };
+    let reason = connection.close_reason();
+    if let Some(Refusal { code, text }) = reason.as_ref().and_then(dial::refusal_of) {
+        return CallError::Refused { node, code, text, sent: true };
+    }
+    let cause = reason.map_or_else(|| error.to_string(), |reason| describe(&reason));
     CallError::Broken { node, sent: true, cause }
 }
 

@@ -60,8 +60,7 @@ fn direction(
         last: Instant::now(),
         over: over.clone(),
     };
-    let receiver =
-        MemoryReceiver { items: receiver, next: None, over: over.clone(), ended: false };
+    let receiver = MemoryReceiver { items: receiver, next: None, over: over.clone(), ended: false };
     (sender, receiver)
 }
 

@@ -21,9 +21,7 @@ use super::{
     close, describe,
 };
 use crate::transport::frame::{Duplex, FrameReceiver, FrameSender, StreamError, pieces};
-use crate::transport::{
-    Handler, JOIN_BYTES_MAX, Lane, NodeId, Peer, Refusal, code, hello,
-};
+use crate::transport::{Handler, JOIN_BYTES_MAX, Lane, NodeId, Peer, Refusal, code, hello};
 
 /// Open connections in all: four lanes of two hundred members, with room for old ones to end.
 const CONNECTIONS_MAX: usize = 1024;
@@ -228,8 +226,7 @@ impl Acceptor {
             refusal_of(&error).unwrap_or_else(|| Refusal::new(code::DONE, describe(&error)))
         })?;
         sender.set_priority(PRIORITY_CALL).ok();
-        let greeting =
-            QuicReceiver::new(receiver, HELLO_BYTES_MAX).only().await.map_err(broken)?;
+        let greeting = QuicReceiver::new(receiver, HELLO_BYTES_MAX).only().await.map_err(broken)?;
         let (lane, theirs) = hello::decode_greeting(&greeting)?;
         let directory = &self.shared.directory;
         let ours = directory.hello();
@@ -254,7 +251,11 @@ impl Acceptor {
         loop {
             let accepted = tokio::select! {
                 biased;
-                () = self.shared.stop.cancelled() => return "this node is stopping".to_owned(),
+                () = self.shared.stop.cancelled() => {
+                    let reason = "the node is stopping";
+                    close(connection, code::SHUTDOWN, reason);
+                    return reason.to_owned();
+                }
                 accepted = connection.accept_bi() => accepted,
             };
             let (sender, receiver) = match accepted {

@@ -173,8 +173,7 @@ async fn attempt(
         .endpoint
         .connect_with(config, address, SERVER_NAME)
         .map_err(|error| failed(&error))?;
-    let connection =
-        connecting.await.map_err(|error| DialError::from_connection(&error))?;
+    let connection = connecting.await.map_err(|error| DialError::from_connection(&error))?;
     match greet(shared, &connection, node, lane).await {
         Ok(hello) => Ok(Link::new(connection, hello)),
         Err(error) => {
@@ -226,9 +225,9 @@ async fn greet(
 
 /// Reads the node's certificate of an established connection.
 pub(super) fn peer_subject(connection: &Connection) -> Result<Subject, Refusal> {
-    let identity = connection.peer_identity().and_then(|identity| {
-        identity.downcast::<Vec<CertificateDer<'static>>>().ok()
-    });
+    let identity = connection
+        .peer_identity()
+        .and_then(|identity| identity.downcast::<Vec<CertificateDer<'static>>>().ok());
     let Some(first) = identity.as_ref().and_then(|chain| chain.first()) else {
         let text = "no client certificate: members show theirs, new machines join by a code";
         return Err(Refusal::new(code::NO_CERTIFICATE, text));

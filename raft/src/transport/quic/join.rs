@@ -1,7 +1,7 @@
 //! The joining side of `nexus-join/1`: one request, one answer, and nothing said to strangers.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::dial::{DialError, race, refusal_of};
 use super::stream::{QuicReceiver, QuicSender};
-use super::tls::{SERVER_NAME, joining_client};
+use super::tls::{Foreign, SERVER_NAME, joining_client};
 use super::{CLOSE_LIMIT, StartError, close, describe, member_transport, socket};
 use crate::identity::{Fingerprint, InviteCode};
 use crate::transport::frame::{check_length, pieces};
@@ -117,8 +117,6 @@ pub async fn join(
     result
 }
 
-type Foreign = RwLock<Option<Fingerprint>>;
-
 fn endpoint(addresses: &[SocketAddr]) -> Result<Endpoint, StartError> {
     // A socket of both families where there is one; loopback alone needs no other.
     let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
@@ -195,7 +193,12 @@ fn worst(failures: Vec<(SocketAddr, JoinError)>, addresses: &[SocketAddr]) -> Jo
     let rank = |error: &JoinError| match error {
         JoinError::WrongAuthority { .. } => 2,
         JoinError::Refused { .. } => 1,
-        _ => 0,
+        JoinError::NoAddress
+        | JoinError::Unreachable { .. }
+        | JoinError::TimedOut { .. }
+        | JoinError::Broken { .. }
+        | JoinError::TooLarge { .. }
+        | JoinError::Start(_) => 0,
     };
     let worst = failures.into_iter().map(|(_, error)| error).max_by_key(rank);
     worst.unwrap_or_else(|| {

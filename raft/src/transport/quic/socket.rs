@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// Room for a burst of packets: Linux gives 208 KiB by default, less than a hundred full packets.
+/// Room for a burst of packets: what Linux gives by default is less than a hundred full packets.
 const BUFFER_BYTES: usize = 2 * 1024 * 1024;
 
 /// Binds a socket. A wildcard address means both families where the machine has both, and IPv4
@@ -49,10 +49,8 @@ fn bind_as_given(address: SocketAddr) -> io::Result<UdpSocket> {
 
 /// Asks for larger buffers; smaller ones cost packets under load and nothing else.
 fn enlarge_buffers(socket: &Socket) {
-    let asked = [
-        socket.set_recv_buffer_size(BUFFER_BYTES),
-        socket.set_send_buffer_size(BUFFER_BYTES),
-    ];
+    let asked =
+        [socket.set_recv_buffer_size(BUFFER_BYTES), socket.set_send_buffer_size(BUFFER_BYTES)];
     let refused = asked.into_iter().any(|result| result.is_err());
     // Linux reports twice what it gives, for its own bookkeeping.
     let factor = if cfg!(target_os = "linux") { 2 } else { 1 };

@@ -112,8 +112,8 @@ impl QuicReceiver {
 }
 
 fn broken(error: &ReadError) -> StreamError {
-    StreamError::Broken(match error {
-        ReadError::ConnectionLost(error) => describe(error),
-        error => error.to_string(),
-    })
+    if let ReadError::ConnectionLost(error) = error {
+        return StreamError::Broken(describe(error));
+    }
+    StreamError::Broken(error.to_string())
 }

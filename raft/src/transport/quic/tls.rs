@@ -105,12 +105,15 @@ impl Tls {
     }
 }
 
+/// The authority of a stranger, if one answered.
+pub(super) type Foreign = RwLock<Option<Fingerprint>>;
+
 /// Returns the configuration to dial a cluster that only the fingerprint of its authority is
 /// known of, and the place where a different authority is noted.
 pub(super) fn joining_client(
     authority: Fingerprint,
     clock: Arc<dyn Clock>,
-) -> Result<(QuicClientConfig, Arc<RwLock<Option<Fingerprint>>>), StartError> {
+) -> Result<(QuicClientConfig, Arc<Foreign>), StartError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let time: Arc<dyn TimeProvider> = Arc::new(ClockTime(clock));
     let algorithms = provider.signature_verification_algorithms;
@@ -134,9 +137,10 @@ fn client_builder(
     time: &Arc<dyn TimeProvider>,
     verifier: Arc<dyn ServerCertVerifier>,
 ) -> Result<ClientBuilder, StartError> {
-    let builder = rustls::ClientConfig::builder_with_details(Arc::clone(provider), Arc::clone(time))
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .map_err(StartError::tls)?;
+    let builder =
+        rustls::ClientConfig::builder_with_details(Arc::clone(provider), Arc::clone(time))
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(StartError::tls)?;
     Ok(builder.dangerous().with_custom_certificate_verifier(verifier))
 }
 
@@ -180,11 +184,7 @@ impl ResolvesServerCert for Credentials {
 }
 
 impl ResolvesClientCert for Credentials {
-    fn resolve(
-        &self,
-        _hints: &[&[u8]],
-        _schemes: &[SignatureScheme],
-    ) -> Option<Arc<CertifiedKey>> {
+    fn resolve(&self, _hints: &[&[u8]], _schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         Some(self.now())
     }
 
@@ -257,11 +257,16 @@ fn check_chain(
     )
     .map_err(|error| {
         let Subject { node, cluster, .. } = subject;
-        refuse(match error {
-            Error::InvalidCertificate(CertificateError::UnknownIssuer) => format!(
-                "certificate of node {node} is not signed by an authority of cluster {cluster}"
-            ),
-            error => format!("certificate of node {node} is not acceptable: {error}"),
+        let is_foreign = matches!(
+            error,
+            Error::InvalidCertificate(
+                CertificateError::UnknownIssuer | CertificateError::BadSignature
+            )
+        );
+        refuse(if is_foreign {
+            format!("certificate of node {node} is not signed by an authority of cluster {cluster}")
+        } else {
+            format!("certificate of node {node} is not acceptable: {error}")
         })
     })
 }
@@ -386,7 +391,7 @@ impl ClientCertVerifier for ClientVerifier {
 struct JoinVerifier {
     authority: Fingerprint,
     algorithms: WebPkiSupportedAlgorithms,
-    foreign: Arc<RwLock<Option<Fingerprint>>>,
+    foreign: Arc<Foreign>,
 }
 
 impl ServerCertVerifier for JoinVerifier {
