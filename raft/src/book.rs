@@ -1,0 +1,304 @@
+//! Who may connect, and where everybody is: the transport's directory.
+//!
+//! Kept in memory beside the state and renewed when members change, because the transport asks on every
+//! call. Accepted is (core.md 9): a key that the membership records for that node id; or, for append,
+//! vote and snapshot only, a certificate of this cluster whose node id is greater than our applied
+//! index, because it may have been admitted after what we know.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use nexus_domain::{NodeId, SUPPORTED};
+use nexus_rt::Clock;
+use rustls::pki_types::CertificateDer;
+
+use crate::rpc::message::KnownMember;
+use crate::snapshot::manifest;
+use crate::store::local::{Local, Peers, Seen};
+use crate::store::lock;
+use crate::store::log::LogStore;
+use crate::store::state::StateStore;
+use crate::transport::{Directory, Hello, Lane, PROTOCOL, Refusal, code};
+
+/// Refusal: this key is not the member's.
+const NOT_A_MEMBER: u32 = code::OWNER;
+/// Refusal: the folder is from the past, or in use twice.
+const OLD_FOLDER: u32 = code::OWNER + 1;
+/// Hints kept per node.
+const HINTS_MAX: usize = 8;
+/// The file of what peers showed.
+const PEERS: &str = "peers";
+
+/// What never changes while the node runs.
+#[derive(Debug)]
+pub(crate) struct Myself {
+    pub(crate) node: NodeId,
+    pub(crate) cluster: String,
+    pub(crate) boot: u64,
+    pub(crate) nonce: u64,
+    pub(crate) software: String,
+    pub(crate) authority: CertificateDer<'static>,
+}
+
+/// The transport's directory.
+#[derive(Debug)]
+pub(crate) struct Book {
+    myself: Myself,
+    log: LogStore,
+    clock: Arc<dyn Clock>,
+    local: Local,
+    /// The applied index that `pages` was made from.
+    applied: AtomicU64,
+    pages: Mutex<Pages>,
+}
+
+#[derive(Debug, Default)]
+struct Pages {
+    /// What the membership records.
+    members: BTreeMap<NodeId, Entry>,
+    /// Addresses that discovery or the user named.
+    hints: BTreeMap<NodeId, Vec<SocketAddr>>,
+    peers: Peers,
+    /// Whether `peers` differs from the disk.
+    dirty: bool,
+    /// Clocks of peers minus ours in milliseconds, as their hellos showed.
+    clocks: BTreeMap<NodeId, i64>,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    public_key: Vec<u8>,
+    addresses: Vec<SocketAddr>,
+    boot: u64,
+    nonce: u64,
+}
+
+impl Book {
+    /// Makes the directory from what is on disk.
+    pub(crate) fn new(
+        myself: Myself,
+        log: LogStore,
+        clock: Arc<dyn Clock>,
+        local: Local,
+        known: &[KnownMember],
+    ) -> Self {
+        let mut pages = Pages { peers: local.read(PEERS), ..Pages::default() };
+        for member in known {
+            pages.members.insert(
+                member.node,
+                Entry {
+                    public_key: member.public_key.clone(),
+                    addresses: parse(&member.addresses),
+                    boot: 0,
+                    nonce: 0,
+                },
+            );
+        }
+        Self {
+            myself,
+            log,
+            clock,
+            local,
+            applied: AtomicU64::new(0),
+            pages: Mutex::new(pages),
+        }
+    }
+
+    /// Returns what never changes while the node runs.
+    pub(crate) fn myself(&self) -> &Myself {
+        &self.myself
+    }
+
+    /// Renews the pages from the state; what a join told stays until the state has members.
+    ///
+    /// # Errors
+    /// A fault when the state cannot be read.
+    pub(crate) fn renew(&self, state: &StateStore) -> Result<(), nexus_domain::Fault> {
+        let (applied, members) = state.view(|view| {
+            Ok((view.applied()?, nexus_domain::cluster::members(view)?))
+        })?;
+        if !members.is_empty() {
+            let mut pages = lock(&self.pages);
+            pages.members = members
+                .into_iter()
+                .map(|member| {
+                    let entry = Entry {
+                        public_key: member.public_key,
+                        addresses: parse(&member.addresses),
+                        boot: member.boot,
+                        nonce: member.nonce,
+                    };
+                    (member.id, entry)
+                })
+                .collect();
+        }
+        self.applied.fetch_max(applied, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Raises the applied index that admissions are judged by.
+    pub(crate) fn applied(&self, index: u64) {
+        self.applied.fetch_max(index, Ordering::Relaxed);
+    }
+
+    /// Notes addresses of a node (`None`: of some member) that discovery or the user named.
+    pub(crate) fn hint(&self, node: Option<NodeId>, addresses: &[SocketAddr]) {
+        let mut pages = lock(&self.pages);
+        let nodes: Vec<NodeId> = match node {
+            Some(node) => vec![node],
+            None => pages.members.keys().copied().filter(|id| *id != self.myself.node).collect(),
+        };
+        for node in nodes {
+            let hints = pages.hints.entry(node).or_default();
+            for address in addresses {
+                if !hints.contains(address) {
+                    hints.insert(0, *address);
+                }
+            }
+            hints.truncate(HINTS_MAX);
+        }
+    }
+
+    /// Notes what a peer acknowledged to this node as leader.
+    pub(crate) fn acknowledged(&self, node: NodeId, term: u64, index: u64) {
+        let mut pages = lock(&self.pages);
+        let seen = pages.peers.seen.entry(node).or_default();
+        if seen.acknowledged < Some((term, index)) {
+            seen.acknowledged = Some((term, index));
+            pages.dirty = true;
+        }
+    }
+
+    /// Writes what peers showed, if it changed. Blocks on the disk.
+    pub(crate) fn save(&self) {
+        let peers = {
+            let mut pages = lock(&self.pages);
+            if !std::mem::take(&mut pages.dirty) {
+                return;
+            }
+            pages.peers.clone()
+        };
+        if let Err(error) = self.local.write(PEERS, &peers) {
+            tracing::warn!("local/{PEERS}: cannot be written: {error}");
+        }
+    }
+
+    /// Returns how far the clocks of peers are ahead of ours, in milliseconds.
+    pub(crate) fn clocks(&self) -> BTreeMap<NodeId, i64> {
+        lock(&self.pages).clocks.clone()
+    }
+}
+
+fn parse(addresses: &[String]) -> Vec<SocketAddr> {
+    addresses.iter().filter_map(|address| address.parse().ok()).collect()
+}
+
+/// Judges a peer's boot number, nonce and last log id by what was seen of it.
+fn judge(seen: &Seen, boot: u64, nonce: u64, last: Option<(u64, u64)>) -> Result<(), String> {
+    if boot < seen.boot {
+        return Err(format!("its boot number is {boot}, it has shown {} before", seen.boot));
+    }
+    if boot == seen.boot && nonce != seen.nonce {
+        return Err(format!("boot {boot} was shown with another nonce"));
+    }
+    if last < seen.acknowledged {
+        return Err("its log ends before what it has acknowledged".to_owned());
+    }
+    Ok(())
+}
+
+impl Directory for Book {
+    fn hello(&self) -> Hello {
+        Hello {
+            protocol: PROTOCOL,
+            cluster: self.myself.cluster.clone(),
+            node: self.myself.node,
+            boot: self.myself.boot,
+            nonce: self.myself.nonce,
+            last_log: self.log.last().map(|id| (id.leader_id.term, id.index)),
+            snapshot_format: manifest::FORMAT,
+            state_version: SUPPORTED,
+            software: self.myself.software.clone(),
+            wall_millis: self.clock.wall_millis(),
+        }
+    }
+
+    fn admit(&self, node: NodeId, spki: &[u8], lane: Lane) -> Result<(), Refusal> {
+        let pages = lock(&self.pages);
+        if let Some(member) = pages.members.get(&node) {
+            if member.public_key == spki {
+                return Ok(());
+            }
+            let text = format!("node {node}: its key is not the one that the cluster recorded");
+            return Err(Refusal::new(NOT_A_MEMBER, text));
+        }
+        let newer = node > self.applied.load(Ordering::Relaxed);
+        match lane {
+            Lane::Log | Lane::Heartbeat | Lane::Snapshot if newer => Ok(()),
+            Lane::Log | Lane::Heartbeat | Lane::Snapshot | Lane::Rpc => {
+                let text = format!(
+                    "node {node} is no member of this cluster (removed, or not known here yet); a \
+                     removed machine joins again with a new invite and an empty folder"
+                );
+                Err(Refusal::new(NOT_A_MEMBER, text))
+            }
+        }
+    }
+
+    fn check_hello(&self, peer: &Hello) -> Result<(), Refusal> {
+        let mut pages = lock(&self.pages);
+        let recorded = pages
+            .members
+            .get(&peer.node)
+            .map(|member| Seen { boot: member.boot, nonce: member.nonce, ..Seen::default() });
+        let seen = pages.peers.seen.entry(peer.node).or_default();
+        let checks = recorded.iter().chain(std::iter::once(&*seen));
+        for known in checks {
+            if let Err(what) = judge(known, peer.boot, peer.nonce, peer.last_log) {
+                let text = format!(
+                    "node {}: this folder is older than what this machine told the cluster, or is \
+                     in use twice ({what}): remove the node and join again",
+                    peer.node
+                );
+                return Err(Refusal::new(OLD_FOLDER, text));
+            }
+        }
+        if (seen.boot, seen.nonce) != (peer.boot, peer.nonce) {
+            (seen.boot, seen.nonce) = (peer.boot, peer.nonce);
+            pages.dirty = true;
+        }
+        let ahead = i64::try_from(i128::from(peer.wall_millis) - i128::from(self.clock.wall_millis()));
+        pages.clocks.insert(peer.node, ahead.unwrap_or(i64::MAX));
+        Ok(())
+    }
+
+    fn addresses(&self, node: NodeId) -> Vec<SocketAddr> {
+        let pages = lock(&self.pages);
+        let worked = pages.peers.seen.get(&node).and_then(|seen| seen.address.as_ref());
+        let mut addresses: Vec<SocketAddr> = worked.and_then(|it| it.parse().ok()).into_iter().collect();
+        let recorded = pages.members.get(&node).map(|member| member.addresses.as_slice());
+        let hints = pages.hints.get(&node).map(Vec::as_slice);
+        for address in recorded.into_iter().chain(hints).flatten() {
+            if !addresses.contains(address) {
+                addresses.push(*address);
+            }
+        }
+        addresses
+    }
+
+    fn reached(&self, node: NodeId, at: SocketAddr) {
+        let mut pages = lock(&self.pages);
+        let seen = pages.peers.seen.entry(node).or_default();
+        let address = Some(at.to_string());
+        if seen.address != address {
+            seen.address = address;
+            pages.dirty = true;
+        }
+    }
+
+    fn roots(&self) -> Vec<CertificateDer<'static>> {
+        vec![self.myself.authority.clone()]
+    }
+}

@@ -1,0 +1,196 @@
+//! The leader's and the node's small duties: timers, the people's clock, versions, and what each node
+//! says of itself after a start.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nexus_domain::command::ClusterCommand;
+use nexus_domain::{Actor, Command, Event, SUPPORTED, SystemCommand};
+use openraft::async_runtime::WatchReceiver as _;
+use tokio::sync::broadcast::error::RecvError;
+
+use crate::core::Core;
+use crate::machine::Hint;
+use crate::propose::Request;
+use crate::store::lock;
+
+/// How long the leader sleeps at most before it looks at the first due thing again.
+const LOOK_AT_LEAST_EVERY: Duration = Duration::from_secs(30);
+/// The pause after a proposal of its own failed.
+const FAILED_PAUSE: Duration = Duration::from_secs(2);
+/// A clock that differs by more than this from another member's is not trusted with a step.
+const CLOCKS_AGREE_MILLIS: u64 = 60_000;
+
+/// Renews what is kept in memory beside the state, as entries are applied.
+pub(crate) async fn follow_state(core: Arc<Core>) {
+    let mut hints = core.progress.hints.subscribe();
+    core.renew_book();
+    loop {
+        match hints.recv().await {
+            Ok(Hint::Applied { last, events, .. }) => {
+                core.book.applied(last);
+                if events.iter().any(|event| matches!(event, Event::Members { .. })) {
+                    core.renew_book();
+                }
+            }
+            Ok(Hint::Reset) | Err(RecvError::Lagged(_)) => core.renew_book(),
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+/// Fires what is due, steps the people's clock and raises the state version, while this node leads.
+pub(crate) async fn lead(core: Arc<Core>) {
+    loop {
+        let Some(wait) = core.next_duty().await else {
+            core.leader_change(core.leader(), LOOK_AT_LEAST_EVERY).await;
+            continue;
+        };
+        let mut hints = core.progress.hints.subscribe();
+        let due_changed = async {
+            loop {
+                match hints.recv().await {
+                    Ok(Hint::Applied { events, .. }) if !concerns_duties(&events) => {}
+                    _ => return,
+                }
+            }
+        };
+        let _earlier = tokio::time::timeout(wait, due_changed).await;
+    }
+}
+
+fn concerns_duties(events: &[Event]) -> bool {
+    events.iter().any(|event| matches!(event, Event::Due | Event::Version | Event::Members { .. }))
+}
+
+/// Says once that this node has started, and what it is, and keeps trying until it is in the log.
+pub(crate) async fn announce(
+    core: Arc<Core>,
+    founding: Option<ClusterCommand>,
+    describe: ClusterCommand,
+) {
+    let myself = core.book.myself();
+    let started = Command::System(SystemCommand::Started {
+        boot: myself.boot,
+        nonce: myself.nonce,
+        supports: SUPPORTED,
+        software: myself.software.clone(),
+    });
+    let founded = core.state.view(|view| nexus_domain::cluster::info(view));
+    let founding = founding.filter(|_| matches!(founded, Ok(None)));
+    let describe = Command::Cluster(describe);
+    let commands = [founding.map(Command::Cluster), Some(started), Some(describe)];
+    for command in commands.into_iter().flatten() {
+        let kind = command.kind();
+        loop {
+            let request = Request { actor: Actor::Node, id: None, command: command.clone() };
+            match core.propose(request).await {
+                Ok(_) => break,
+                Err(crate::propose::ProposeError::Rejected(rejection)) => {
+                    tracing::error!("{kind}: {rejection}");
+                    break;
+                }
+                Err(error) => {
+                    tracing::debug!("{kind}: {error}");
+                    core.leader_change(core.leader(), FAILED_PAUSE).await;
+                }
+            }
+        }
+    }
+}
+
+impl Core {
+    fn renew_book(&self) {
+        if let Err(fault) = self.book.renew(&self.state) {
+            tracing::error!("members: {fault}");
+        }
+    }
+
+    /// Does what is due now and returns for how long nothing is; `None` when this node does not lead.
+    async fn next_duty(&self) -> Option<Duration> {
+        if !self.leads() {
+            return None;
+        }
+        // The term's own first entry must be applied: only then is the index what the leader sees.
+        if !self.first_entry_applied() {
+            return Some(Duration::from_millis(20));
+        }
+        match self.duty() {
+            Ok(Ok(command)) => {
+                let kind = command.kind();
+                let request = Request { actor: Actor::Node, id: None, command };
+                match self.propose(request).await {
+                    Ok(_) => Some(Duration::ZERO),
+                    Err(error) => {
+                        tracing::debug!("{kind}: {error}");
+                        Some(FAILED_PAUSE)
+                    }
+                }
+            }
+            Ok(Err(wait)) => Some(wait),
+            Err(fault) => {
+                tracing::error!("timers: {fault}");
+                Some(LOOK_AT_LEAST_EVERY)
+            }
+        }
+    }
+
+    fn first_entry_applied(&self) -> bool {
+        let term = self.raft().server_metrics().borrow_watched().vote.leader_id.term;
+        self.progress.applied.borrow().id.is_some_and(|id| id.leader_id.term == term)
+    }
+
+    /// Returns the command that is due, or for how long none is.
+    fn duty(&self) -> Result<Result<Command, Duration>, nexus_domain::Fault> {
+        let applied = *self.progress.applied.borrow();
+        let wall = self.clock.wall_millis();
+        let elapsed = self.clock.boot_millis().saturating_sub(applied.boot_millis);
+        let tick = applied.clock.tick.saturating_add(elapsed);
+        let (first, members, version) = self.state.view(|view| {
+            Ok((
+                nexus_domain::due::first(view)?,
+                nexus_domain::cluster::members(view)?,
+                nexus_domain::system::state_version(view)?,
+            ))
+        })?;
+        if let Some(at) = nexus_domain::clock::needs_step(applied.clock, wall)
+            && self.clocks_agree()
+        {
+            return Ok(Ok(Command::System(SystemCommand::ClockStep { at })));
+        }
+        let all_support = members.iter().map(|member| member.supports).min().unwrap_or(0);
+        if all_support > version {
+            let to = version.saturating_add(1);
+            return Ok(Ok(Command::System(SystemCommand::Upgrade { to })));
+        }
+        let Some(due) = first else { return Ok(Err(LOOK_AT_LEAST_EVERY)) };
+        if due.due > tick {
+            let wait = Duration::from_millis(due.due.saturating_sub(tick));
+            return Ok(Err(wait.min(LOOK_AT_LEAST_EVERY)));
+        }
+        Ok(Ok(Command::System(SystemCommand::Fire {
+            due: due.due,
+            kind: due.kind,
+            id: due.id,
+            generation: due.generation,
+        })))
+    }
+
+    /// Returns whether the clocks of most members that are up agree with ours (core.md 4).
+    fn clocks_agree(&self) -> bool {
+        let up: Vec<u64> = lock(&self.sightings)
+            .iter()
+            .filter(|(node, sighting)| **node != self.node && sighting.up)
+            .map(|(node, _)| *node)
+            .collect();
+        let clocks = self.book.clocks();
+        let agree = up
+            .iter()
+            .filter(|node| {
+                clocks.get(node).is_some_and(|ahead| ahead.unsigned_abs() <= CLOCKS_AGREE_MILLIS)
+            })
+            .count();
+        // Ours agrees with itself.
+        agree.saturating_add(1).saturating_mul(2) > up.len().saturating_add(1)
+    }
+}

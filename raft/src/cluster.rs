@@ -1,0 +1,528 @@
+//! The handle that the rest of nexus sees: open, propose, read, watch, status, shut down.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use nexus_domain::command::{ClusterCommand, Role};
+use nexus_domain::{Actor, Command, Fault, NodeId, digest};
+use rustls::pki_types::CertificateDer;
+use openraft::async_runtime::WatchReceiver as _;
+use tokio::sync::{Semaphore, broadcast, watch};
+
+use crate::book::{Book, Myself};
+use crate::core::{Core, Freshness, Requests};
+use crate::identity::{Authority, InviteCode, InviteRole, NodeIdentity};
+use crate::link::Link;
+use crate::machine::{Hint, Machine, Progress};
+use crate::membership::runner;
+use crate::open::{Config, MemberFile, OpenError, Start, prepare};
+use crate::propose::{Committed, ProposeError, Request, WAITING_BYTES_MAX, WAITING_MAX};
+use crate::read::{Fresh, ReadError, Rounds};
+use crate::rpc::client::Factory;
+use crate::rpc::server::Server;
+use crate::snapshot::Snapshots;
+use crate::snapshot::receive::Receiver;
+use crate::status::Status;
+use crate::store::StoreError;
+use crate::store::local::Local;
+use crate::store::log::LogStore;
+use crate::store::rocks;
+use crate::store::state::{StateStore, View};
+use crate::timing::profile;
+use crate::transport::quic::{QuicConfig, QuicTransport};
+use crate::transport::{Transport, code};
+use crate::types::Raft;
+use crate::{chores, selftest, upkeep};
+
+/// How long a leader that stops waits for another to take over.
+const HAND_OVER_LIMIT: Duration = Duration::from_millis(1500);
+
+/// A running node: the only handle that others see. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    core: Arc<Core>,
+    identity: Arc<Mutex<NodeIdentity>>,
+}
+
+/// An open invite as its maker sees it, once.
+#[derive(Debug)]
+pub struct Invitation {
+    /// The code to carry to the other machine; it is shown once and stored nowhere.
+    pub code: InviteCode,
+    /// Its public part.
+    pub id: String,
+    /// When it ends, milliseconds since 1970.
+    pub expires_at_millis: u64,
+}
+
+/// Digests of the state (core.md 22): equal on two nodes at the same index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DigestReport {
+    /// Now.
+    pub now: DigestAt,
+    /// The last ones at multiples of 64, oldest first.
+    pub history: Vec<DigestAt>,
+}
+
+/// The digests at an index, in hexadecimal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DigestAt {
+    /// The index.
+    pub index: u64,
+    /// Over what people put in.
+    pub content: String,
+    /// Over clocks, request records and timers.
+    pub books: String,
+}
+
+impl Cluster {
+    /// Opens the folder, starts Raft and the transport, and returns the handle.
+    ///
+    /// # Errors
+    /// See [`OpenError`]; `Unreachable` and `Later` of a join may be tried again.
+    pub async fn open(config: Config, start: Start) -> Result<Self, OpenError> {
+        let (member, identity) = prepare(&config, start).await?;
+        selftest::pre_vote_can_be_refused(config.jobs.clone()).await.map_err(OpenError::Raft)?;
+        let core = build(&config, &member, &identity).await?;
+        let quic = bind(&core, &config, &identity)?;
+        // The placeholder had no connections.
+        drop(core.link.replace(Arc::new(quic.clone())));
+        start_raft(&core, &member).await?;
+        quic.serve(Arc::new(Server { core: core.clone() }));
+        let cluster = Self { core, identity: Arc::new(Mutex::new(identity)) };
+        cluster.spawn_jobs(&config, &member);
+        Ok(cluster)
+    }
+
+    fn spawn_jobs(&self, config: &Config, member: &MemberFile) {
+        let (core, jobs) = (&self.core, &config.jobs);
+        let addresses = if config.advertise.is_empty() {
+            vec![self.address()]
+        } else {
+            config.advertise.clone()
+        };
+        let describe = ClusterCommand::Describe {
+            name: String::new(),
+            host: config.host.clone(),
+            addresses: addresses.iter().map(ToString::to_string).collect(),
+        };
+        let founding = member.founder.then(|| ClusterCommand::Found {
+            cluster: member.cluster.clone(),
+            authority: member.authority.clone(),
+            public_key: lock_identity(&self.identity).key().public_key(),
+            name: member.name.clone(),
+            host: member.host.clone(),
+        });
+        jobs.spawn_core("follow state", until_stopped(core, chores::follow_state(core.clone())));
+        jobs.spawn_core("membership", until_stopped(core, runner::run(core.clone())));
+        jobs.spawn_core("timers", until_stopped(core, chores::lead(core.clone())));
+        jobs.spawn_core("upkeep", until_stopped(core, upkeep::run(core.clone())));
+        jobs.spawn("watch raft", until_stopped(core, watch_raft(core.clone())));
+        let announce = chores::announce(core.clone(), founding, describe);
+        jobs.spawn("announce", until_stopped(core, announce));
+    }
+
+    /// Returns this node's id.
+    #[must_use]
+    pub fn node(&self) -> NodeId {
+        self.core.node
+    }
+
+    /// Returns the cluster's id.
+    #[must_use]
+    pub fn cluster_id(&self) -> String {
+        self.core.book.myself().cluster.clone()
+    }
+
+    /// Returns the number of this start.
+    #[must_use]
+    pub fn boot(&self) -> u64 {
+        self.core.book.myself().boot
+    }
+
+    /// Returns the number that was drawn at this start.
+    #[must_use]
+    pub fn nonce(&self) -> u64 {
+        self.core.book.myself().nonce
+    }
+
+    /// Returns where QUIC listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.core.link.local_address().unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0)))
+    }
+
+    /// Proposes a command and waits until it is applied here.
+    ///
+    /// # Errors
+    /// See [`ProposeError`]; only `Unknown` leaves open whether it was done.
+    pub async fn propose(&self, request: Request) -> Result<Committed, ProposeError> {
+        self.core.propose(request).await
+    }
+
+    /// Runs a query linearizably; on the local state, marked stale, when no quorum answers in time.
+    ///
+    /// # Errors
+    /// When the local state cannot be read.
+    pub async fn read<T: Send>(
+        &self,
+        query: impl FnOnce(&View<'_>) -> Result<T, Fault> + Send,
+    ) -> Result<Fresh<T>, ReadError> {
+        self.core.read(query).await
+    }
+
+    /// Runs a query on the local state at once.
+    ///
+    /// # Errors
+    /// When the local state cannot be read.
+    pub fn look<T>(
+        &self,
+        query: impl FnOnce(&View<'_>) -> Result<T, Fault>,
+    ) -> Result<T, ReadError> {
+        Ok(self.core.state.view(query)?)
+    }
+
+    /// Returns hints of what changes from now on; a lagging receiver counts as a reset.
+    #[must_use]
+    pub fn hints(&self) -> broadcast::Receiver<Hint> {
+        self.core.progress.hints.subscribe()
+    }
+
+    /// Returns the cluster's status: the leader's view, or this node's, marked stale.
+    pub async fn status(&self) -> Status {
+        self.core.status().await
+    }
+
+    /// Returns what this node alone can say.
+    #[must_use]
+    pub fn local_status(&self) -> Status {
+        self.core.local_status()
+    }
+
+    /// Waits until a quorum has confirmed a read since the start.
+    pub async fn ready(&self, limit: Duration) -> bool {
+        tokio::time::timeout(limit, self.core.confirm()).await.unwrap_or(false)
+    }
+
+    /// Opens an invite and returns its code.
+    ///
+    /// # Errors
+    /// See [`ProposeError`].
+    pub async fn invite(&self, role: Role, ttl: Duration) -> Result<Invitation, ProposeError> {
+        let myself = self.core.book.myself();
+        let fingerprint = crate::identity::Fingerprint::of_certificate(&myself.authority)
+            .map_err(|error| ProposeError::Fatal(error.to_string()))?;
+        let kind = match role {
+            Role::Voter => InviteRole::Voter,
+            Role::Learner => InviteRole::Learner,
+            Role::Auto => InviteRole::Auto,
+        };
+        let code = InviteCode::generate(kind, fingerprint)
+            .map_err(|error| ProposeError::Fatal(error.to_string()))?;
+        let id = code.id().to_owned();
+        let ttl = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+        let secret_hash = code.secret_hash().0.to_vec();
+        self.act(ClusterCommand::Invite { id: id.clone(), secret_hash, role, ttl }).await?;
+        let expires_at_millis = self.core.clock.wall_millis().saturating_add(ttl);
+        Ok(Invitation { code, id, expires_at_millis })
+    }
+
+    /// Takes an open invite back.
+    ///
+    /// # Errors
+    /// See [`ProposeError`].
+    pub async fn withdraw(&self, id: &str) -> Result<(), ProposeError> {
+        self.act(ClusterCommand::Withdraw { id: id.to_owned() }).await
+    }
+
+    /// Removes a member for good: its key is refused as soon as this is applied.
+    ///
+    /// # Errors
+    /// See [`ProposeError`].
+    pub async fn remove(&self, node: NodeId) -> Result<(), ProposeError> {
+        self.act(ClusterCommand::Remove { node }).await
+    }
+
+    /// Says what this node is called and where it can be reached.
+    ///
+    /// # Errors
+    /// See [`ProposeError`].
+    pub async fn describe(
+        &self,
+        name: Option<String>,
+        host: String,
+        advertise: Vec<SocketAddr>,
+    ) -> Result<(), ProposeError> {
+        self.act(ClusterCommand::Describe {
+            name: name.unwrap_or_default(),
+            host,
+            addresses: advertise.iter().map(ToString::to_string).collect(),
+        })
+        .await
+    }
+
+    async fn act(&self, command: ClusterCommand) -> Result<(), ProposeError> {
+        let command = Command::Cluster(command);
+        self.core.propose(Request { actor: Actor::Node, id: None, command }).await.map(drop)
+    }
+
+    /// Listens on another address from now on: connections are made anew.
+    ///
+    /// # Errors
+    /// When the address cannot be bound; the old one then stays.
+    pub async fn rebind(&self, config: &Config) -> Result<SocketAddr, OpenError> {
+        let identity = {
+            let identity = lock_identity(&self.identity);
+            NodeIdentity::new(identity.key().duplicate()?, identity.chain().to_vec())?
+        };
+        let quic = bind(&self.core, config, &identity)?;
+        quic.serve(Arc::new(Server { core: self.core.clone() }));
+        let old = self.core.link.replace(Arc::new(quic));
+        old.close(code::REDIAL, "this node listens on another address now").await;
+        Ok(self.address())
+    }
+
+    /// Notes where members may be reached: hints of discovery or of the user.
+    pub fn found_addresses(&self, node: Option<NodeId>, addresses: &[SocketAddr]) {
+        self.core.book.hint(node, addresses);
+    }
+
+    /// Returns the digests of the state.
+    ///
+    /// # Errors
+    /// When the local state cannot be read.
+    pub fn digests(&self) -> Result<DigestReport, ReadError> {
+        self.look(|view| {
+            let now = digest::read(view)?;
+            let history = digest::history(view)?
+                .into_iter()
+                .map(|mark| digest_at(mark.index, &mark.digests))
+                .collect();
+            Ok(DigestReport { now: digest_at(view.applied()?, &now), history })
+        })
+    }
+
+    /// Waits until an index is applied here.
+    pub async fn wait_applied(&self, index: u64, limit: Duration) -> bool {
+        self.core.wait_applied(index, limit).await
+    }
+
+    /// Takes a snapshot now, without waiting for it.
+    pub async fn snapshot(&self) {
+        self.core.snapshot().await;
+    }
+
+    /// Hands leadership to another voter; the most caught-up one that is up when none is named.
+    pub async fn transfer_leadership(&self, to: Option<NodeId>, limit: Duration) -> bool {
+        if !self.core.leads() {
+            return true;
+        }
+        let Some(to) = to.or_else(|| self.successor()) else { return false };
+        if let Err(error) = self.core.raft().trigger().transfer_leader(to).await {
+            tracing::warn!("leadership: cannot be handed over: {error}");
+            return false;
+        }
+        self.core.leader_change(Some(self.core.node), limit).await;
+        !self.core.leads()
+    }
+
+    fn successor(&self) -> Option<NodeId> {
+        let status = self.core.local_status();
+        let up = status.members.iter().filter(|member| {
+            member.id != self.core.node
+                && member.role == crate::status::MemberRole::Voter
+                && member.state == crate::status::MemberState::Up
+        });
+        up.min_by_key(|member| member.lag).map(|member| member.id)
+    }
+
+    /// Stops: hands leadership over, flushes, and closes connections in good order.
+    pub async fn shutdown(&self) {
+        if self.core.leads() && self.successor().is_some() {
+            let handed = self.transfer_leadership(None, HAND_OVER_LIMIT).await;
+            tracing::info!(handed, "leadership: handed over before stopping");
+        }
+        self.core.stopping.send_replace(true);
+        if let Err(error) = self.core.raft().shutdown().await {
+            tracing::warn!("raft: did not stop in good order: {error}");
+        }
+        if let Err(error) = self.core.log.flusher().all_on_disk().await {
+            tracing::error!("log: {error}");
+        }
+        self.core.link.close(code::SHUTDOWN, "node stops").await;
+    }
+
+    /// Returns a channel that is set when the node must stop, with the message to print.
+    #[must_use]
+    pub fn fatal(&self) -> watch::Receiver<Option<String>> {
+        self.core.progress.fatal.subscribe()
+    }
+}
+
+fn digest_at(index: u64, digests: &digest::Digests) -> DigestAt {
+    DigestAt {
+        index,
+        content: data_encoding::HEXLOWER.encode(&digests.content),
+        books: data_encoding::HEXLOWER.encode(&digests.books),
+    }
+}
+
+fn lock_identity(identity: &Mutex<NodeIdentity>) -> std::sync::MutexGuard<'_, NodeIdentity> {
+    crate::store::lock(identity)
+}
+
+/// Runs a job until the node stops.
+fn until_stopped(
+    core: &Arc<Core>,
+    job: impl Future<Output = ()> + Send + 'static,
+) -> impl Future<Output = ()> + Send + 'static {
+    let token = core.jobs.token();
+    let mut stopping = core.stopping.subscribe();
+    async move {
+        tokio::select! {
+            biased;
+            () = token.cancelled() => {}
+            _ = stopping.wait_for(|stopping| *stopping) => {}
+            () = job => {}
+        }
+    }
+}
+
+/// Reports when Raft stops by itself, and counts changes of leader.
+async fn watch_raft(core: Arc<Core>) {
+    let mut metrics = core.raft().metrics();
+    let mut leader = None;
+    loop {
+        let (state, now) = {
+            let metrics = metrics.borrow_and_update();
+            (metrics.running_state.clone(), metrics.current_leader)
+        };
+        if let Err(error) = state {
+            core.progress.fatal.send_if_modified(|fatal| {
+                let first = fatal.is_none();
+                fatal.get_or_insert_with(|| format!("raft has stopped: {error}"));
+                first
+            });
+            return;
+        }
+        if now != leader && now.is_some() {
+            metrics::counter!("nexus_leader_changes_total").increment(1);
+            tracing::info!(leader = now, "leader changed");
+        }
+        leader = now;
+        if metrics.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+fn bind(
+    core: &Arc<Core>,
+    config: &Config,
+    identity: &NodeIdentity,
+) -> Result<QuicTransport, OpenError> {
+    let identity = NodeIdentity::new(identity.key().duplicate()?, identity.chain().to_vec())?;
+    let config = QuicConfig {
+        bind: config.bind,
+        identity,
+        jobs: config.jobs.clone(),
+        clock: config.clock.clone(),
+    };
+    Ok(QuicTransport::bind(config, core.book.clone())?)
+}
+
+/// Opens the stores and puts the parts together.
+async fn build(
+    config: &Config,
+    member: &MemberFile,
+    identity: &NodeIdentity,
+) -> Result<Arc<Core>, OpenError> {
+    let io = |source| OpenError::from(StoreError::io(&config.data)(source));
+    let cache = rocks::cache();
+    let log = LogStore::open(&config.data, &cache)?;
+    let state = Arc::new(StateStore::open(&config.data, &cache)?);
+    let snapshots = Arc::new(Snapshots::open(state.root(), config.jobs.clone()).map_err(io)?);
+    let local = Local::open(&config.data)?;
+    let boot = log.next_boot().await.map_err(io)?;
+    let authority =
+        if Authority::is_in(&config.data) { Some(Authority::load(&config.data)?) } else { None };
+    let myself = Myself {
+        node: member.node,
+        cluster: member.cluster.clone(),
+        boot,
+        nonce: u64::from_be_bytes(nexus_rt::unique_bytes()),
+        software: config.software.clone(),
+        authority: CertificateDer::from(member.authority.clone()),
+    };
+    let book =
+        Arc::new(Book::new(myself, log.clone(), config.clock.clone(), local, &member.known));
+    book.renew(&state).map_err(|fault| OpenError::Raft(fault.to_string()))?;
+    debug_assert_eq!(identity.subject().node, member.node);
+    let recorded = state
+        .view(|view| nexus_domain::cluster::info(view))
+        .map_err(|fault| OpenError::Raft(fault.to_string()))?;
+    let timing = config
+        .timing
+        .or(recorded.map(|info| info.timing))
+        .unwrap_or(nexus_domain::command::Timing::Wired);
+    let waiting = usize::try_from(WAITING_MAX).unwrap_or(usize::MAX);
+    let bytes = usize::try_from(WAITING_BYTES_MAX).unwrap_or(usize::MAX);
+    Ok(Arc::new(Core {
+        node: member.node,
+        receiver: Receiver::new(state.root()),
+        book,
+        log,
+        state,
+        snapshots,
+        progress: Arc::new(Progress::new()),
+        link: Arc::new(Link::new(Arc::new(selftest::Nowhere))),
+        clock: config.clock.clone(),
+        jobs: config.jobs.clone(),
+        profile: profile(timing),
+        authority,
+        raft: OnceLock::new(),
+        requests: Requests {
+            next: AtomicU64::new(1),
+            open: Mutex::default(),
+            places: Arc::new(Semaphore::new(waiting)),
+            bytes: Arc::new(Semaphore::new(bytes)),
+        },
+        rounds: Rounds::default(),
+        freshness: Mutex::new(Freshness::default()),
+        sightings: Mutex::new(BTreeMap::new()),
+        wrong_secrets: Mutex::new(BTreeMap::new()),
+        stopping: watch::Sender::new(false),
+    }))
+}
+
+/// Builds Raft, and makes the first membership if this node founded the cluster.
+async fn start_raft(core: &Arc<Core>, member: &MemberFile) -> Result<(), OpenError> {
+    let fail = |error: String| OpenError::Raft(error);
+    let machine = Machine::new(
+        core.state.clone(),
+        core.log.clone(),
+        core.snapshots.clone(),
+        core.progress.clone(),
+        core.clock.clone(),
+    )
+    .map_err(|error| fail(error.to_string()))?;
+    let config = core.profile.config(&member.cluster).map_err(|error| fail(error.to_string()))?;
+    let network =
+        Factory { node: core.node, transport: core.link.clone(), jobs: core.jobs.clone() };
+    let raft = Raft::build(core.node, Arc::new(config), network, core.log.clone(), machine)
+        .await
+        .map_err(|error| fail(error.to_string()))?;
+    // Set before it runs; it was empty until now.
+    drop(core.raft.set(raft));
+    core.raft().run();
+    let initialized =
+        core.raft().is_initialized().await.map_err(|error| fail(error.to_string()))?;
+    if member.founder && !initialized {
+        let alone = BTreeMap::from([(core.node, openraft::EmptyNode::new())]);
+        core.raft().initialize(alone).await.map_err(|error| fail(error.to_string()))?;
+    }
+    Ok(())
+}

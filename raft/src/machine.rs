@@ -1,0 +1,283 @@
+//! openraft's state machine over the domain: decode, apply, write one batch, answer, tell.
+//!
+//! Nothing is applied before its log entry is on this disk (core.md 1). A batch ends at 64 entries, at
+//! an index that is a multiple of 64 (digests are compared there, core.md 22), at 4 MiB, or when no
+//! further entry is ready. A fault drops the batch and stops the node (core.md 11).
+
+use std::io;
+use std::sync::Arc;
+
+use futures::{FutureExt as _, Stream, StreamExt as _};
+use nexus_domain::{Event, Overlay};
+use openraft::entry::RaftEntry as _;
+use openraft::storage::{ApplyResponder, EntryResponder, RaftStateMachine};
+use openraft::{EntryPayload, OptionalSend};
+use tokio::sync::{broadcast, watch};
+
+use nexus_rt::Clock;
+
+use crate::snapshot::{Builder, Snapshots, SnapshotFolder};
+use crate::store::log::LogStore;
+use crate::store::rocks::Direct;
+use crate::store::state::{Generation, StateStore};
+use crate::types::{LogEntry, LogId, Outcome, SnapshotMeta, StoredMembership, TypeConfig};
+
+/// Entries of one write batch: digests are taken at multiples of it.
+const BATCH_ENTRIES: u64 = 64;
+/// Bytes of one write batch.
+const BATCH_BYTES_MAX: usize = 4 << 20;
+/// Hints that a slow listener may fall behind; then it gets a reset instead.
+const HINTS_MAX: usize = 1024;
+
+/// What changed, for those who wait: a hint, never the truth (core.md 10).
+#[derive(Clone, Debug)]
+pub enum Hint {
+    /// Entries were applied.
+    Applied {
+        /// The first of them.
+        first: u64,
+        /// The last of them.
+        last: u64,
+        /// What they say to have changed.
+        events: Arc<[Event]>,
+    },
+    /// Anything may have changed: a start, an installed snapshot.
+    Reset,
+}
+
+/// Where the state stands, and when it got there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Applied {
+    pub(crate) id: Option<LogId>,
+    /// Suspend-aware milliseconds at which the last entry was applied here.
+    pub(crate) boot_millis: u64,
+    /// The cluster's clock after it.
+    pub(crate) clock: nexus_domain::clock::Clock,
+}
+
+impl Applied {
+    /// Returns the applied index, 0 before the first.
+    pub(crate) fn index(&self) -> u64 {
+        self.id.map_or(0, |id| id.index)
+    }
+}
+
+/// What the state machine tells the rest of the node.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    pub(crate) applied: watch::Sender<Applied>,
+    pub(crate) hints: broadcast::Sender<Hint>,
+    pub(crate) fatal: watch::Sender<Option<String>>,
+}
+
+impl Progress {
+    /// Makes the channels.
+    pub(crate) fn new() -> Self {
+        Self {
+            applied: watch::Sender::new(Applied::default()),
+            hints: broadcast::Sender::new(HINTS_MAX),
+            fatal: watch::Sender::new(None),
+        }
+    }
+}
+
+/// openraft's state machine.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    state: Arc<StateStore>,
+    log: LogStore,
+    snapshots: Arc<Snapshots>,
+    progress: Arc<Progress>,
+    clock: Arc<dyn Clock>,
+    membership: StoredMembership,
+}
+
+/// One entry of a batch and who waits for it.
+type Item = (LogEntry, Option<ApplyResponder<TypeConfig>>);
+
+impl Machine {
+    /// Makes the state machine over open stores.
+    ///
+    /// # Errors
+    /// When the state's position cannot be read.
+    pub(crate) fn new(
+        state: Arc<StateStore>,
+        log: LogStore,
+        snapshots: Arc<Snapshots>,
+        progress: Arc<Progress>,
+        clock: Arc<dyn Clock>,
+    ) -> io::Result<Self> {
+        let (applied, membership) = state.current().position()?;
+        let machine = Self { state, log, snapshots, progress, clock, membership };
+        machine.show_applied(applied)?;
+        Ok(machine)
+    }
+
+    /// Shows where the state stands now, and what its clock says.
+    fn show_applied(&self, id: Option<LogId>) -> io::Result<()> {
+        let generation = self.state.current();
+        let clock = nexus_domain::clock::clock(&*generation)
+            .map_err(|fault| fault_error(&generation, &fault))?;
+        let boot_millis = self.clock.boot_millis();
+        self.progress.applied.send_replace(Applied { id, boot_millis, clock });
+        Ok(())
+    }
+
+    /// Applies one batch and answers.
+    async fn apply_batch(&mut self, batch: Vec<Item>) -> io::Result<()> {
+        let Some((first, last)) = batch
+            .first()
+            .zip(batch.last())
+            .map(|((first, _), (last, _))| (first.log_id.index, last.log_id))
+        else {
+            return Ok(());
+        };
+        self.log.flusher().entry_on_disk(last.index).await?;
+        // The second copy's hold (core.md 5) belongs here: before anything of the batch shows.
+        let mut events = Vec::new();
+        let outcomes = match self.write_batch(&batch, last, &mut events) {
+            Ok(outcomes) => outcomes,
+            Err(error) => {
+                tracing::error!("state: stopped at entry {}: {error}", last.index);
+                self.progress.fatal.send_replace(Some(error.to_string()));
+                return Err(error);
+            }
+        };
+        metrics::gauge!("nexus_applied_index").set(gauge(last.index));
+        self.show_applied(Some(last))?;
+        for ((_, responder), outcome) in batch.into_iter().zip(outcomes) {
+            if let Some(responder) = responder {
+                responder.send(outcome);
+            }
+        }
+        // Nobody listening is no error.
+        let hint = Hint::Applied { first, last: last.index, events: events.into() };
+        drop(self.progress.hints.send(hint));
+        Ok(())
+    }
+
+    /// Applies the entries to an overlay and writes it in one batch with the new position.
+    fn write_batch(
+        &mut self,
+        batch: &[Item],
+        last: LogId,
+        events: &mut Vec<Event>,
+    ) -> io::Result<Vec<Outcome>> {
+        let generation = self.state.current();
+        let mut overlay = Overlay::new(Direct(&generation));
+        let mut outcomes = Vec::with_capacity(batch.len());
+        for (entry, _) in batch {
+            let outcome = match &entry.payload {
+                EntryPayload::Blank => Outcome::Nothing,
+                EntryPayload::Membership(membership) => {
+                    self.membership =
+                        StoredMembership::new(Some(entry.log_id), membership.clone());
+                    Outcome::Nothing
+                }
+                EntryPayload::Normal(data) => {
+                    let entry = nexus_domain::codec::decode_entry(entry.log_id.index, &data.0)
+                        .map_err(|error| undecodable(entry.log_id, &error))?;
+                    let outcome = nexus_domain::apply(&mut overlay, &entry, events)
+                        .map_err(|fault| fault_error(&generation, &fault))?;
+                    Outcome::Done(outcome)
+                }
+            };
+            outcomes.push(outcome);
+        }
+        nexus_domain::digest::seal(&mut overlay, last.index)
+            .map_err(|fault| fault_error(&generation, &fault))?;
+        generation.write(overlay.changes(), last, &self.membership)?;
+        Ok(outcomes)
+    }
+}
+
+/// Turns an index into a metric's value; metrics are floats, and lose nothing below 2^53.
+#[expect(clippy::cast_precision_loss, reason = "a gauge is a float by definition")]
+pub(crate) fn gauge(value: u64) -> f64 {
+    value as f64
+}
+
+fn undecodable(id: LogId, error: &nexus_domain::codec::DecodeError) -> io::Error {
+    io::Error::other(format!("log entry {}: {error}", id.index))
+}
+
+fn fault_error(generation: &Generation, fault: &nexus_domain::Fault) -> io::Error {
+    io::Error::other(format!(
+        "{}: {fault}; replace this member: remove it from another node, then join again",
+        generation.path().display()
+    ))
+}
+
+/// Returns whether a batch must end behind an entry.
+fn ends_batch(index: u64, bytes: usize) -> bool {
+    index.is_multiple_of(BATCH_ENTRIES) || bytes >= BATCH_BYTES_MAX
+}
+
+impl RaftStateMachine<TypeConfig> for Machine {
+    type SnapshotData = SnapshotFolder;
+    type SnapshotBuilder = Builder;
+
+    async fn applied_state(&mut self) -> Result<(Option<LogId>, StoredMembership), io::Error> {
+        self.state.current().position()
+    }
+
+    async fn apply<S>(&mut self, mut entries: S) -> Result<(), io::Error>
+    where
+        S: Stream<Item = Result<EntryResponder<TypeConfig>, io::Error>> + Unpin + OptionalSend,
+    {
+        let mut batch: Vec<Item> = Vec::new();
+        let mut bytes = 0_usize;
+        loop {
+            let next = if batch.is_empty() {
+                entries.next().await
+            } else if let Some(ready) = entries.next().now_or_never() {
+                ready
+            } else {
+                self.apply_batch(std::mem::take(&mut batch)).await?;
+                bytes = 0;
+                continue;
+            };
+            let Some(item) = next else {
+                return self.apply_batch(batch).await;
+            };
+            let (entry, responder) = item?;
+            let index = entry.log_id().index;
+            if let EntryPayload::Normal(data) = &entry.payload {
+                bytes = bytes.saturating_add(data.0.len());
+            }
+            batch.push((entry, responder));
+            if ends_batch(index, bytes) {
+                self.apply_batch(std::mem::take(&mut batch)).await?;
+                bytes = 0;
+            }
+        }
+    }
+
+    async fn try_create_snapshot_builder(&mut self, _force: bool) -> Option<Builder> {
+        Some(self.get_snapshot_builder().await)
+    }
+
+    /// Takes the checkpoint here, in the worker: nothing is applied meanwhile, so it has a position.
+    async fn get_snapshot_builder(&mut self) -> Builder {
+        self.snapshots.checkpoint(&self.state.current())
+    }
+
+    async fn install_snapshot(
+        &mut self,
+        meta: &SnapshotMeta,
+        snapshot: SnapshotFolder,
+    ) -> Result<(), io::Error> {
+        self.log.flusher().all_on_disk().await?;
+        self.snapshots.install(&self.state, meta, &snapshot)?;
+        self.membership = meta.last_membership.clone();
+        self.show_applied(meta.last_log_id)?;
+        drop(self.progress.hints.send(Hint::Reset));
+        Ok(())
+    }
+
+    async fn get_current_snapshot(
+        &mut self,
+    ) -> Result<Option<crate::types::Snapshot>, io::Error> {
+        self.snapshots.newest()
+    }
+}

@@ -1,0 +1,387 @@
+//! Proposing: from any node to the leader and back, with one request id over every retry.
+//!
+//! Ends (promise 2): done, refused, unknown. What was certainly not proposed waits for a leader and then
+//! says so; what may have been proposed is asked again with the same id, after an error that ends the
+//! try or a change of leader, never on a timer (core.md 7), and is *unknown* after the write timeout.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use nexus_domain::command::Origin;
+use nexus_domain::{
+    Actor, Answered, Command, NodeId, Proposal, Rejection, Reply, RequestId, SUPPORTED, Stamp,
+    codec,
+};
+use nexus_rt::Backoff;
+use openraft::errors::{ClientWriteError, RaftError};
+use openraft::async_runtime::WatchReceiver as _;
+use tokio::time::Instant;
+
+use crate::core::Core;
+use crate::rpc::message::{Answer, Call};
+use crate::store::lock;
+use crate::transport::{CallError, Lane, Transport as _};
+use crate::types::{LogData, Outcome};
+use crate::wire::{decode, encode};
+
+/// After this long without an answer a write is unknown.
+pub(crate) const WRITE_LIMIT: Duration = Duration::from_secs(10);
+/// Proposals that may wait in one node.
+pub(crate) const WAITING_MAX: u64 = 4096;
+/// Bytes of proposals that may wait in one node.
+pub(crate) const WAITING_BYTES_MAX: u32 = 16 << 20;
+/// For how long an unknown outcome can be asked for again.
+const PARKED_MAX: Duration = Duration::from_secs(3600);
+/// When a node that is busy may be asked again.
+const BUSY_RETRY: Duration = Duration::from_millis(200);
+/// When to try again after there was no quorum.
+const NO_QUORUM_RETRY: Duration = Duration::from_secs(2);
+
+/// Something to propose.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Who asks.
+    pub actor: Actor,
+    /// The caller's own request id; without one it is made here.
+    pub id: Option<String>,
+    /// What to do.
+    pub command: Command,
+}
+
+/// A proposal that was applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// Its answer.
+    pub reply: Reply,
+    /// Its place in the log: a read at or after it sees its effect.
+    pub index: u64,
+    /// Whether this node has applied it.
+    pub applied_here: bool,
+    /// The request id that it went by.
+    pub request: RequestId,
+}
+
+/// Why a proposal was not done, or is not known to be.
+#[derive(Debug, thiserror::Error)]
+pub enum ProposeError {
+    /// The state machine refused it; the same everywhere.
+    #[error(transparent)]
+    Rejected(Rejection),
+    /// It was certainly not proposed: no leader was found in time.
+    #[error("no quorum: {missing}; nothing was written, try again in {} s", retry_after.as_secs())]
+    NoQuorum {
+        /// Who is missing and what to do.
+        missing: String,
+        /// When to try again.
+        retry_after: Duration,
+    },
+    /// It may or may not have been done.
+    #[error(
+        "outcome unknown: no answer within {} s; it may have been done: repeat the call with \
+         request id {request} to learn it, nothing is done twice",
+        WRITE_LIMIT.as_secs()
+    )]
+    Unknown {
+        /// The id to ask again with.
+        request: String,
+    },
+    /// Too much waits already.
+    #[error("busy: too many writes are waiting on this node; try again in {} ms", retry_after.as_millis())]
+    Busy {
+        /// When to try again.
+        retry_after: Duration,
+    },
+    /// It does not fit into a log entry.
+    #[error("request: {text}")]
+    TooLarge {
+        /// What is too large and what would be right.
+        text: String,
+    },
+    /// The node is stopping.
+    #[error("node: is stopping; ask another node, or this one after its restart")]
+    Stopping,
+    /// The node cannot go on.
+    #[error("node: has stopped working: {0}")]
+    Fatal(String),
+}
+
+/// One try at one leader.
+enum Try {
+    Applied { index: u64, outcome: Result<Reply, Rejection> },
+    /// Not written for certain; perhaps another leads.
+    NotLeader(Option<NodeId>),
+    /// May be written; ask again when something changed.
+    Maybe,
+    Refused(String),
+    Fatal(String),
+}
+
+/// A request id of this boot, open until it is dropped.
+struct Open<'a> {
+    core: &'a Core,
+    counter: u64,
+    /// Whether it stays open, because its outcome is unknown and may be asked for again.
+    parked: bool,
+}
+
+impl<'a> Open<'a> {
+    fn new(core: &'a Core) -> Self {
+        let mut open = lock(&core.requests.open);
+        let counter = core.requests.next.fetch_add(1, Ordering::Relaxed);
+        open.insert(counter, None);
+        // What was left unknown too long ago is given up, or the table of ids would never shrink.
+        let late = |since: &Option<Instant>| since.is_some_and(|it| it.elapsed() > PARKED_MAX);
+        open.retain(|_, since| !late(since));
+        Self { core, counter, parked: false }
+    }
+
+    /// Returns below which counter everything is answered.
+    fn below(&self) -> u64 {
+        let open = lock(&self.core.requests.open);
+        open.first_key_value().map_or(self.counter, |(counter, _)| *counter)
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        let mut open = lock(&self.core.requests.open);
+        if self.parked {
+            open.insert(self.counter, Some(Instant::now()));
+        } else {
+            open.remove(&self.counter);
+        }
+    }
+}
+
+impl Core {
+    /// Proposes and waits until it is applied here.
+    ///
+    /// # Errors
+    /// See [`ProposeError`]; only `Unknown` leaves open whether it was done.
+    pub(crate) async fn propose(&self, request: Request) -> Result<Committed, ProposeError> {
+        if *self.stopping.borrow() {
+            return Err(ProposeError::Stopping);
+        }
+        let busy = |_full| ProposeError::Busy { retry_after: BUSY_RETRY };
+        let _place = self.requests.places.try_acquire().map_err(busy)?;
+        let mut open = Open::new(self);
+        let myself = self.book.myself();
+        let id = match request.id {
+            // An id that an unknown outcome was reported with comes back as it was given.
+            Some(text) => read_request_text(&text).unwrap_or(RequestId::Client(text)),
+            None => RequestId::Node { node: self.node, boot: myself.boot, counter: open.counter },
+        };
+        let proposal = Proposal {
+            version: 1,
+            request: id.clone(),
+            actor: request.actor,
+            answered: Answered { boot: myself.boot, below: open.below() },
+            not_after: u64::MAX,
+            command: request.command,
+        };
+        debug_assert!(proposal.version <= SUPPORTED);
+        let bytes: Bytes = codec::encode_proposal(&proposal).into();
+        if let Err(error) = codec::decode_proposal(&bytes) {
+            return Err(ProposeError::TooLarge { text: error.to_string() });
+        }
+        let weight = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        let _bytes = self.requests.bytes.try_acquire_many(weight).map_err(busy)?;
+        let begun = Instant::now();
+        metrics::counter!("nexus_proposals_total").increment(1);
+        let result = self.drive(&bytes, &proposal, begun).await;
+        metrics::histogram!("nexus_commit_seconds").record(begun.elapsed());
+        open.parked = matches!(result, Err(ProposeError::Unknown { .. }));
+        let (index, outcome) = result?;
+        let reply = outcome.map_err(ProposeError::Rejected)?;
+        let left = WRITE_LIMIT.saturating_sub(begun.elapsed());
+        let applied_here = self.wait_applied(index, left).await;
+        Ok(Committed { reply, index, applied_here, request: id })
+    }
+
+    /// Tries leaders until one answers or time is up.
+    async fn drive(
+        &self,
+        bytes: &Bytes,
+        proposal: &Proposal,
+        begun: Instant,
+    ) -> Result<(u64, Result<Reply, Rejection>), ProposeError> {
+        let mut maybe_written = false;
+        let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_millis(250));
+        let mut told: Option<NodeId> = None;
+        loop {
+            let limit = if maybe_written { WRITE_LIMIT } else { self.profile.patience() };
+            let left = limit.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return Err(self.give_up(maybe_written, proposal));
+            }
+            let known = self.leader();
+            let Some(leader) = told.take().or(known) else {
+                self.leader_change(None, left).await;
+                continue;
+            };
+            let whole = WRITE_LIMIT.saturating_sub(begun.elapsed());
+            match self.try_leader(leader, bytes, proposal, whole).await {
+                Try::Applied { index, outcome } => return Ok((index, outcome)),
+                Try::NotLeader(other) => {
+                    told = other.filter(|other| *other != leader);
+                    if told.is_none() {
+                        self.leader_change(known, backoff.next().min(left)).await;
+                    }
+                }
+                Try::Maybe => {
+                    maybe_written = true;
+                    self.leader_change(known, backoff.next()).await;
+                }
+                Try::Refused(what) => {
+                    return Err(ProposeError::Rejected(Rejection::Forbidden { what }));
+                }
+                Try::Fatal(text) => return Err(ProposeError::Fatal(text)),
+            }
+        }
+    }
+
+    fn give_up(&self, maybe_written: bool, proposal: &Proposal) -> ProposeError {
+        if maybe_written {
+            return ProposeError::Unknown { request: request_text(&proposal.request) };
+        }
+        ProposeError::NoQuorum { missing: self.who_is_missing(), retry_after: NO_QUORUM_RETRY }
+    }
+
+    async fn try_leader(
+        &self,
+        leader: NodeId,
+        bytes: &Bytes,
+        proposal: &Proposal,
+        limit: Duration,
+    ) -> Try {
+        if leader == self.node {
+            let written = self.write_here(self.node, proposal.clone());
+            // Dropping the wait leaves the entry where it is: it may still be done.
+            return tokio::time::timeout(limit, written).await.unwrap_or(Try::Maybe);
+        }
+        let call = encode(&Call::Propose(bytes.clone()));
+        match self.link.call(leader, Lane::Rpc, call, limit).await {
+            Ok(answer) => match decode::<Answer>(&answer) {
+                Ok(answer) => read_answer(answer),
+                Err(text) => {
+                    tracing::warn!(leader, "proposal: answer cannot be read: {text}");
+                    Try::Maybe
+                }
+            },
+            Err(error) => {
+                tracing::debug!(leader, "proposal: {error}");
+                if error.certainly_not_sent() || matches!(error, CallError::Refused { .. }) {
+                    Try::NotLeader(None)
+                } else {
+                    Try::Maybe
+                }
+            }
+        }
+    }
+
+    /// The leader's part: stamps a proposal that `from` brought and writes it.
+    async fn write_here(&self, from: NodeId, proposal: Proposal) -> Try {
+        if from != self.node && proposal.command.origin() == Origin::Leader {
+            return Try::Refused("command: only the leader itself may propose it".to_owned());
+        }
+        let (tick, at) = self.stamp();
+        let stamp = Stamp { tick, at, node: from };
+        let data = LogData(codec::encode_entry(&stamp, &proposal).into());
+        match self.raft().client_write(data).await {
+            Ok(written) => match written.data {
+                Outcome::Done(outcome) => Try::Applied { index: written.log_id.index, outcome },
+                Outcome::Nothing => Try::Fatal("a command was applied as a blank entry".into()),
+            },
+            Err(RaftError::APIError(ClientWriteError::ForwardToLeader(forward))) => {
+                Try::NotLeader(forward.leader_id)
+            }
+            Err(RaftError::APIError(ClientWriteError::LogEntryDiscarded(_))) => Try::Maybe,
+            Err(RaftError::APIError(error)) => Try::Fatal(error.to_string()),
+            Err(RaftError::Fatal(error)) => Try::Fatal(error.to_string()),
+        }
+    }
+
+    /// Returns the tick and the time that the leader gives an entry now (core.md 4).
+    fn stamp(&self) -> (u64, u64) {
+        let applied = *self.progress.applied.borrow();
+        let elapsed = self.clock.boot_millis().saturating_sub(applied.boot_millis);
+        nexus_domain::clock::stamp(applied.clock, elapsed, self.clock.wall_millis())
+    }
+
+    /// Answers a member that forwarded a proposal: one hop, never forwarded again.
+    pub(crate) async fn forwarded(&self, from: NodeId, bytes: &[u8]) -> Answer {
+        let proposal = match codec::decode_proposal(bytes) {
+            Ok(proposal) => proposal,
+            Err(error) => return Answer::Failed { text: error.to_string(), again: false },
+        };
+        match self.write_here(from, proposal).await {
+            Try::Applied { index, outcome } => {
+                Answer::Proposed { index, outcome: outcome.into() }
+            }
+            Try::NotLeader(leader) => {
+                Answer::NotLeader { leader: leader.unwrap_or(0), maybe_written: false }
+            }
+            Try::Maybe => Answer::NotLeader { leader: 0, maybe_written: true },
+            Try::Refused(text) => Answer::Failed { text, again: false },
+            Try::Fatal(text) => Answer::Failed { text, again: true },
+        }
+    }
+
+    /// Says which voters are missing and what to do.
+    pub(crate) fn who_is_missing(&self) -> String {
+        let members = self
+            .state
+            .view(|view| nexus_domain::cluster::members(view))
+            .unwrap_or_default();
+        let metrics = self.raft().server_metrics();
+        let voters: Vec<NodeId> = metrics.borrow_watched().membership_config.voter_ids().collect();
+        let others: Vec<String> = voters
+            .iter()
+            .filter(|id| **id != self.node)
+            .map(|id| {
+                let name = members.iter().find(|member| member.id == *id);
+                name.map_or_else(|| format!("node {id}"), |member| member.name.clone())
+            })
+            .collect();
+        if others.is_empty() {
+            return "this node has not become leader yet; try again in a moment".to_owned();
+        }
+        format!(
+            "no leader is reachable; of {} voters {} must be awake and reachable (the others: {}): \
+             wake them or check the network",
+            voters.len(),
+            voters.len() / 2 + 1,
+            others.join(", ")
+        )
+    }
+}
+
+fn read_answer(answer: Answer) -> Try {
+    match answer {
+        Answer::Proposed { index, outcome } => Try::Applied { index, outcome: outcome.into() },
+        Answer::NotLeader { maybe_written: true, .. } => Try::Maybe,
+        Answer::NotLeader { leader, .. } => Try::NotLeader((leader > 0).then_some(leader)),
+        Answer::Failed { text, again: false } => Try::Refused(text),
+        Answer::Failed { text, .. } => {
+            tracing::warn!("proposal: the leader could not do it: {text}");
+            Try::Maybe
+        }
+        _ => Try::Maybe,
+    }
+}
+
+/// Returns a request id as callers see it and may give it back.
+pub(crate) fn request_text(id: &RequestId) -> String {
+    match id {
+        RequestId::Client(id) => id.clone(),
+        RequestId::Node { node, boot, counter } => format!("n{node}.{boot}.{counter}"),
+    }
+}
+
+/// Reads what [`request_text`] wrote for an id that a node made.
+fn read_request_text(text: &str) -> Option<RequestId> {
+    let mut parts = text.strip_prefix('n')?.splitn(3, '.').map(str::parse::<u64>);
+    let (node, boot, counter) = (parts.next()?.ok()?, parts.next()?.ok()?, parts.next()?.ok()?);
+    Some(RequestId::Node { node, boot, counter })
+}

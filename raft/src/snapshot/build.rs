@@ -1,0 +1,94 @@
+//! Building a snapshot: the checkpoint in the worker, everything slow in a job.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use openraft::RaftSnapshotBuilder;
+use rocksdb::checkpoint::Checkpoint;
+
+use super::manifest::Manifest;
+use super::{MANIFEST, SnapshotFolder, Snapshots};
+use crate::store::folder::{sync_files, sync_folder, write_file};
+use crate::store::rocks::io_error;
+use crate::store::state::Generation;
+use crate::types::{SnapshotMeta, TypeConfig};
+
+/// Finishes a checkpoint that was taken in the worker.
+#[derive(Debug)]
+pub(crate) struct Builder {
+    snapshots: Arc<Snapshots>,
+    checkpoint: io::Result<(PathBuf, SnapshotMeta)>,
+}
+
+impl Snapshots {
+    /// Takes a checkpoint of a generation: one small flush and hard links.
+    ///
+    /// A failure is kept for [`Builder::build_snapshot`], which can report it.
+    pub(crate) fn checkpoint(self: &Arc<Self>, generation: &Generation) -> Builder {
+        let begun = tokio::time::Instant::now();
+        let checkpoint = self.take(generation);
+        metrics::histogram!("nexus_checkpoint_seconds").record(begun.elapsed());
+        Builder { snapshots: self.clone(), checkpoint }
+    }
+
+    fn take(&self, generation: &Generation) -> io::Result<(PathBuf, SnapshotMeta)> {
+        let (last_log_id, last_membership) = generation.position()?;
+        let meta = SnapshotMeta { last_log_id, last_membership };
+        let index = last_log_id.map_or(0, |id| id.index);
+        let path = self.root.join(format!("s-{index:020}.new"));
+        if path.exists() {
+            fs::remove_dir_all(&path)?;
+        }
+        // The memtable is always flushed (size 0): any other bound never flushes (core.md 18).
+        Checkpoint::new(generation as &rocksdb::DB)
+            .and_then(|checkpoint| checkpoint.create_checkpoint(&path))
+            .map_err(io_error)?;
+        Ok((path, meta))
+    }
+}
+
+impl RaftSnapshotBuilder<TypeConfig> for Builder {
+    type SnapshotData = SnapshotFolder;
+
+    async fn build_snapshot(
+        &mut self,
+    ) -> Result<crate::types::Snapshot, io::Error> {
+        let taken = std::mem::replace(
+            &mut self.checkpoint,
+            Err(io::Error::other("snapshot: was built before")),
+        );
+        let (path, meta) = taken?;
+        let job_meta = meta.clone();
+        let folder = self
+            .snapshots
+            .jobs
+            .blocking("snapshot-build", move || finish(&path, &job_meta))
+            .await
+            .map_err(io::Error::other)??;
+        self.snapshots.adopt(folder.clone());
+        tracing::info!(
+            index = folder.manifest().index(),
+            bytes = folder.manifest().total(),
+            "snapshot built"
+        );
+        Ok(openraft::Snapshot { meta, snapshot: folder })
+    }
+}
+
+/// Makes a checkpoint durable and describes it; its final name says that it is whole.
+fn finish(path: &Path, meta: &SnapshotMeta) -> io::Result<SnapshotFolder> {
+    let manifest = Manifest::of(path, meta)?;
+    write_file(&path.join(MANIFEST), &manifest.to_bytes())?;
+    sync_files(path)?;
+    let index = manifest.index();
+    let root = path.parent().unwrap_or_else(|| Path::new("."));
+    let name = root.join(format!("s-{index:020}-{}", manifest.id()));
+    if name.exists() {
+        fs::remove_dir_all(&name)?;
+    }
+    fs::rename(path, &name)?;
+    sync_folder(root)?;
+    Ok(SnapshotFolder::new(name, manifest))
+}

@@ -1,0 +1,113 @@
+//! Computing the status: the leader's view, or what this node alone can say.
+
+use std::time::Duration;
+
+use nexus_domain::NodeId;
+
+use openraft::Instant as _;
+use openraft::async_runtime::WatchReceiver as _;
+use crate::core::Core;
+use crate::rpc::message::{Answer, Call};
+use crate::status::{MemberRole, MemberState, MemberStatus, Status};
+use crate::store::lock;
+use crate::transport::{Lane, Transport as _};
+use crate::wire::{decode, encode};
+
+/// How long the leader may take to answer.
+const ASK_LIMIT: Duration = Duration::from_secs(2);
+
+impl Core {
+    /// Returns the leader's status, asked from it; a local view marked stale without one.
+    pub(crate) async fn status(&self) -> Status {
+        if let Some(status) = self.lead_status() {
+            return status;
+        }
+        if let Some(leader) = self.leader()
+            && leader != self.node
+            && let Ok(bytes) =
+                self.link.call(leader, Lane::Rpc, encode(&Call::Status), ASK_LIMIT).await
+            && let Ok(Answer::Status(status)) = decode::<Answer>(&bytes)
+        {
+            return Status { node: self.node, ..status };
+        }
+        let mut status = self.local_status();
+        status.stale = true;
+        status.as_of = lock(&self.freshness).confirmed_wall_millis;
+        status
+    }
+
+    /// Returns the status if this node leads and a quorum has acknowledged it lately.
+    pub(crate) fn lead_status(&self) -> Option<Status> {
+        if !self.leads() {
+            return None;
+        }
+        let metrics = self.raft().metrics();
+        let acknowledged = metrics.borrow_watched().last_quorum_acked;
+        let patience = self.profile.patience();
+        let fresh = acknowledged.is_none_or(|instant| instant.elapsed() < patience);
+        fresh.then(|| self.local_status())
+    }
+
+    /// Returns what this node alone can say.
+    pub(crate) fn local_status(&self) -> Status {
+        let rows = self.state.view(|view| nexus_domain::cluster::members(view)).unwrap_or_default();
+        let metrics = self.raft().metrics().borrow_watched().clone();
+        let membership = metrics.membership_config.membership();
+        let voters: Vec<NodeId> = membership.voter_ids().collect();
+        let leads = metrics.current_leader == Some(self.node);
+        let members: Vec<MemberStatus> = rows
+            .into_iter()
+            .map(|row| {
+                let role = if voters.contains(&row.id) {
+                    MemberRole::Voter
+                } else {
+                    MemberRole::Learner
+                };
+                let (state, since) = self.member_state(row.id, leads, row.boot);
+                MemberStatus {
+                    id: row.id,
+                    name: row.name,
+                    role,
+                    state,
+                    addresses: row.addresses,
+                    version: row.software,
+                    lag: self.lag(row.id).unwrap_or(0),
+                    since,
+                }
+            })
+            .collect();
+        let quorum = voters.len() / 2 + 1;
+        let up = members
+            .iter()
+            .filter(|member| member.role == MemberRole::Voter && member.state == MemberState::Up)
+            .count();
+        Status {
+            cluster: self.book.myself().cluster.clone(),
+            node: self.node,
+            leader: metrics.current_leader,
+            term: metrics.current_term,
+            applied: self.applied(),
+            quorum: u64::try_from(quorum).unwrap_or(0),
+            tolerance: u64::try_from(up.saturating_sub(quorum)).unwrap_or(0),
+            stale: false,
+            as_of: None,
+            members,
+        }
+    }
+
+    fn member_state(&self, node: NodeId, leads: bool, boot: u64) -> (MemberState, u64) {
+        if node == self.node {
+            return (MemberState::Up, 0);
+        }
+        let sighting = lock(&self.sightings).get(&node).copied();
+        match sighting {
+            _ if boot == 0 => (MemberState::Joining, 0),
+            Some(sighting) if leads => {
+                let state = if sighting.up { MemberState::Up } else { MemberState::Down };
+                (state, sighting.since_wall_millis)
+            }
+            Some(_) | None if self.leader() == Some(node) => (MemberState::Up, 0),
+            Some(_) | None => (MemberState::Down, 0),
+        }
+    }
+}
