@@ -150,7 +150,8 @@ pub struct NodeIdentity {
 }
 
 impl NodeIdentity {
-    /// Joins a key and its certificate chain: the node's own first, the authority's last.
+    /// Joins a key and its certificate chain: the node's own first. The transport adds the accepted
+    /// authorities when it shows the chain.
     ///
     /// # Errors
     ///

@@ -16,6 +16,7 @@ mod join;
 mod notice;
 mod pool;
 mod rate;
+mod rebind;
 mod socket;
 mod stream;
 mod tls;
@@ -57,8 +58,9 @@ const STREAM_WINDOW: u32 = 4 * 1024 * 1024;
 /// What all streams of a connection may have in flight, so that one whose reader stands still
 /// does not stop the others.
 const CONNECTION_WINDOW: u32 = 32 * 1024 * 1024;
-/// What is queued for a peer before senders wait: a slow link is then at most seconds behind.
-const SEND_WINDOW: u64 = 8 * 1024 * 1024;
+/// What is queued for a peer before senders wait: enough for a fast LAN, and on slow Wi-Fi no more
+/// than a second behind.
+const SEND_WINDOW: u64 = 2 * 1024 * 1024;
 
 /// The largest hello.
 const HELLO_BYTES_MAX: usize = 16 * 1024;
@@ -127,6 +129,15 @@ pub(crate) struct Shared {
     stop: CancellationToken,
 }
 
+impl Shared {
+    /// Ends the connections to and from some nodes and forgets failed dials.
+    fn disconnect(&self, concerns: impl Fn(NodeId) -> bool, reason: &str) {
+        self.pool.disconnect(&concerns, reason);
+        let mut inbound = self.inbound.lock().unwrap_or_else(PoisonError::into_inner);
+        inbound.disconnect(&concerns, reason);
+    }
+}
+
 /// The QUIC transport of one node; clones share it.
 #[derive(Clone)]
 pub struct QuicTransport {
@@ -182,6 +193,18 @@ impl QuicTransport {
         self.shared.jobs.spawn_core("transport accept", acceptor.run());
     }
 
+    /// Listens on another address from now on; all connections end and are made anew.
+    ///
+    /// The old address is given up first when both use the same port, since a wildcard and an
+    /// address of its own cannot share one.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError::Bind`] when the address cannot be bound; the old one is then bound again.
+    pub async fn rebind(&self, address: SocketAddr) -> Result<SocketAddr, StartError> {
+        rebind::rebind(&self.shared, address).await
+    }
+
     /// Shows a renewed certificate from the next connection on.
     ///
     /// # Errors
@@ -214,9 +237,7 @@ impl Transport for QuicTransport {
     }
 
     fn disconnect(&self, to: NodeId) {
-        self.shared.pool.disconnect(to);
-        let mut inbound = self.shared.inbound.lock().unwrap_or_else(PoisonError::into_inner);
-        inbound.disconnect(to);
+        self.shared.disconnect(|node| node == to, "disconnected");
     }
 
     fn local_address(&self) -> Option<SocketAddr> {

@@ -373,3 +373,86 @@ async fn a_clock_that_is_a_day_behind_is_forgiven_and_a_week_is_not() {
         assert_eq!(result.is_ok(), works, "{result:?}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_endpoint_moves_from_loopback_to_all_on_its_port() {
+    let world = World::quic();
+    let one = world.start(1).await;
+    let config = QuicConfig {
+        bind: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        identity: world.identity(2),
+        jobs: Jobs::new(),
+        clock: Arc::new(SystemClock),
+    };
+    let two = QuicTransport::bind(config, world.directory(2)).unwrap();
+    two.serve(Arc::new(transport_world::Told::default()));
+    let before = two.local_address().unwrap();
+    let key = world.identity(2).key().public_key();
+    world.cluster.keys.lock().unwrap().insert(2, key);
+    world.cluster.addresses.lock().unwrap().insert(2, vec![before]);
+    one.call(2, Lane::Rpc, say(ECHO, b""), LIMIT).await.unwrap();
+
+    let found = || {
+        eventually("the node is found after its move", || async {
+            let limit = Duration::from_secs(1);
+            one.call(2, Lane::Rpc, say(ECHO, b""), limit).await
+        })
+    };
+    let everywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, before.port()));
+    let after = two.rebind(everywhere).await.unwrap();
+    assert!(after.ip().is_unspecified() && after.port() == before.port(), "{after}");
+    found().await;
+    // A port that is taken: the address stays.
+    let taken = one.transport.local_address().unwrap();
+    let error = two.rebind(taken).await.unwrap_err();
+    assert!(matches!(error, StartError::Bind { address, .. } if address == taken), "{error:?}");
+    assert_eq!(two.local_address(), Some(after));
+    found().await;
+    let moved = two.rebind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await.unwrap();
+    assert_ne!(moved.port(), before.port());
+    world.cluster.addresses.lock().unwrap().insert(2, vec![moved]);
+    found().await;
+    two.close(code::SHUTDOWN, "done").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dead_peer_is_noticed_by_silence() {
+    let world = World::quic();
+    let one = world.start(1).await;
+    let two = world.start(2).await;
+    let mut stream = one.transport.open(2, Lane::Log, ECHO_STREAM, LIMIT).await.unwrap();
+    stream.sender.send(Bytes::from_static(b"there?")).await.unwrap();
+    stream.receiver.recv().await.unwrap().unwrap();
+    one.call(2, Lane::Rpc, say(ECHO, b""), LIMIT).await.unwrap();
+    two.crash();
+    // Two calls that meet silence end the connection; the next one dials and finds nobody. What
+    // was under way when the node went may still be counted as a sign of life.
+    let limit = Duration::from_millis(150);
+    let mut sent = 0;
+    while let Err(CallError::TimedOut { sent: true, .. }) =
+        one.call(2, Lane::Rpc, say(ECHO, b""), limit).await
+    {
+        sent += 1;
+    }
+    assert!((2..=4).contains(&sent), "{sent} calls were sent into silence");
+    let error = one.call(2, Lane::Rpc, say(ECHO, b""), limit).await.unwrap_err();
+    assert!(error.certainly_not_sent(), "{error:?}");
+    // The stream has no answers to miss: keep-alive tells.
+    let ended = timeout(LIMIT, stream.receiver.recv()).await.unwrap();
+    assert!(matches!(ended, Some(Err(StreamError::Broken(_)))), "{ended:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crowd_of_strangers_leaves_room_for_members() {
+    let world = World::quic();
+    let one = world.start(1).await;
+    let two = world.start(2).await;
+    let address = two.transport.local_address().unwrap();
+    let crowd = join_all((0..100).map(|_| dial_raw(address, b"nexus/1", None)));
+    let call = one.call(2, Lane::Rpc, say(ECHO, b""), LIMIT);
+    let (ends, answer) = tokio::join!(crowd, call);
+    answer.unwrap();
+    assert_eq!(ends.len(), 100);
+    one.call(2, Lane::Log, say(ECHO, b""), LIMIT).await.unwrap();
+    assert_eq!(two.handler.calls(), 2);
+}

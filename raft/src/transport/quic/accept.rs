@@ -50,13 +50,15 @@ pub(super) struct Inbound {
 }
 
 impl Inbound {
-    /// Closes all connections of a node.
-    pub(super) fn disconnect(&mut self, node: NodeId) {
-        for lane in Lane::ALL {
-            for connection in self.connections.remove(&(node, lane)).unwrap_or_default() {
-                close(&connection, code::REDIAL, "disconnected");
+    /// Closes all connections of some nodes.
+    pub(super) fn disconnect(&mut self, concerns: impl Fn(NodeId) -> bool, reason: &str) {
+        self.connections.retain(|&(node, _), connections| {
+            let ends = concerns(node);
+            for connection in connections.iter().filter(|_| ends) {
+                close(connection, code::REDIAL, reason);
             }
-        }
+            !ends
+        });
     }
 
     /// Adds a connection; the oldest of too many is closed.

@@ -5,7 +5,7 @@
 //! a short pause in which calls fail at once; it ends early when the node is heard of.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -81,13 +81,13 @@ enum State {
 struct Slot {
     state: State,
     backoff: Backoff,
-    /// Raised when a dial's result is no longer wanted.
-    generation: u64,
+    /// The dial whose result is wanted, a number that no other dial of the pool has.
+    dial: u64,
 }
 
 impl Slot {
     fn new() -> Self {
-        Self { state: State::Idle, backoff: Backoff::new(PAUSE_MIN, PAUSE_MAX), generation: 0 }
+        Self { state: State::Idle, backoff: Backoff::new(PAUSE_MIN, PAUSE_MAX), dial: 0 }
     }
 }
 
@@ -103,6 +103,7 @@ enum Look {
 #[derive(Debug, Default)]
 pub(super) struct Pool {
     slots: Mutex<BTreeMap<(NodeId, Lane), Slot>>,
+    dials: AtomicU64,
 }
 
 impl Pool {
@@ -118,7 +119,7 @@ impl Pool {
             Look::Ready(link) => return Ok(link),
             Look::Failed(cause) => return Err(cause.call_error(node)),
             Look::Wait(receiver) => receiver,
-            Look::Start(generation, sender, receiver) => {
+            Look::Start(number, sender, receiver) => {
                 let shared = Arc::clone(shared);
                 shared.jobs.clone().spawn("transport dial", async move {
                     let result = tokio::select! {
@@ -126,7 +127,7 @@ impl Pool {
                         () = shared.stop.cancelled() => Err(DialError::stopping()),
                         result = dial(&shared, node, lane) => result.map(Arc::new),
                     };
-                    shared.pool.finish(key, generation, &result);
+                    shared.pool.finish(key, number, &result);
                     sender.send_replace(Some(result));
                 });
                 receiver
@@ -153,14 +154,17 @@ impl Pool {
         }
     }
 
-    /// Drops all connections to a node and forgets its failures.
-    pub(super) fn disconnect(&self, node: NodeId) {
-        for lane in Lane::ALL {
-            let Some(slot) = self.lock().remove(&(node, lane)) else { continue };
-            if let State::Up(link) = slot.state {
-                close(&link.connection, code::REDIAL, "disconnected");
+    /// Drops all connections to some nodes and forgets their failures.
+    pub(super) fn disconnect(&self, concerns: impl Fn(NodeId) -> bool, reason: &str) {
+        self.lock().retain(|&(node, _), slot| {
+            if !concerns(node) {
+                return true;
             }
-        }
+            if let State::Up(link) = &slot.state {
+                close(&link.connection, code::REDIAL, reason);
+            }
+            false
+        });
     }
 
     /// Notes that a node has connected to us: it is up, and in the boot that it names.
@@ -198,13 +202,13 @@ impl Pool {
         }
         let (sender, receiver) = watch::channel(None);
         slot.state = State::Dialling(receiver.clone());
-        slot.generation += 1;
-        Look::Start(slot.generation, sender, receiver)
+        slot.dial = self.dials.fetch_add(1, Ordering::Relaxed) + 1;
+        Look::Start(slot.dial, sender, receiver)
     }
 
-    fn finish(&self, key: (NodeId, Lane), generation: u64, result: &Result<Arc<Link>, DialError>) {
+    fn finish(&self, key: (NodeId, Lane), dial: u64, result: &Result<Arc<Link>, DialError>) {
         let mut slots = self.lock();
-        let Some(slot) = slots.get_mut(&key).filter(|slot| slot.generation == generation) else {
+        let Some(slot) = slots.get_mut(&key).filter(|slot| slot.dial == dial) else {
             return;
         };
         slot.state = match result {

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 /// Tries are counted over this time.
 const WINDOW: Duration = Duration::from_secs(60);
 /// Tries without a delay: a mistyped code and its repetitions.
-const FREE_TRIES: u32 = 5;
+const FREE_TRIES: u32 = 10;
 /// Tries of one source that are answered at all.
 const TRIES_MAX: u32 = 30;
 /// The first delay; it doubles with each further try.
@@ -69,9 +69,9 @@ mod tests {
         let other = IpAddr::from([192, 0, 2, 2]);
         let start = Instant::now();
         let delays: Vec<_> = (0..=TRIES_MAX).map(|_| rate.count(from, start)).collect();
-        assert!(delays.iter().take(5).all(|delay| *delay == Some(Duration::ZERO)), "{delays:?}");
-        assert_eq!(delays[5], Some(DELAY));
-        assert_eq!(delays[6], Some(DELAY * 2));
+        assert!(delays.iter().take(10).all(|delay| *delay == Some(Duration::ZERO)), "{delays:?}");
+        assert_eq!(delays[10], Some(DELAY));
+        assert_eq!(delays[11], Some(DELAY * 2));
         assert_eq!(delays[29], Some(DELAY_MAX));
         assert_eq!(delays[30], None);
         assert_eq!(rate.count(other, start), Some(Duration::ZERO));

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::Once;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -57,11 +58,13 @@ fn enlarge_buffers(socket: &Socket) {
     let received = socket.recv_buffer_size().unwrap_or(0) / factor;
     let sent = socket.send_buffer_size().unwrap_or(0) / factor;
     if refused || received < BUFFER_BYTES || sent < BUFFER_BYTES {
-        tracing::warn!(
+        // Once: each socket of the process meets the same limit.
+        static SAID: Once = Once::new();
+        SAID.call_once(|| tracing::warn!(
             received,
             sent,
             "UDP buffers are smaller than the {BUFFER_BYTES} bytes asked for, bursts may be lost; \
              on Linux: sysctl -w net.core.rmem_max={BUFFER_BYTES} net.core.wmem_max={BUFFER_BYTES}"
-        );
+        ));
     }
 }

@@ -59,7 +59,7 @@ impl Tls {
     ) -> Result<Self, StartError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let algorithms = provider.signature_verification_algorithms;
-        let key = certified(identity, &provider)?;
+        let key = certified(identity, &directory.roots(), &provider)?;
         Ok(Self {
             provider,
             time: Arc::new(ClockTime(clock)),
@@ -70,7 +70,7 @@ impl Tls {
 
     /// Shows another certificate from the next connection on.
     pub(super) fn renew(&self, identity: &NodeIdentity) -> Result<(), StartError> {
-        let key = certified(identity, &self.provider)?;
+        let key = certified(identity, &self.trust.directory.roots(), &self.provider)?;
         *self.credentials.current.write().unwrap_or_else(PoisonError::into_inner) = key;
         Ok(())
     }
@@ -154,15 +154,24 @@ fn finish_client(
     QuicClientConfig::try_from(config).map_err(StartError::tls)
 }
 
+/// Returns what this node shows: its chain, and the authorities behind it, which a joiner compares
+/// with its code.
 fn certified(
     identity: &NodeIdentity,
+    roots: &[CertificateDer<'static>],
     provider: &CryptoProvider,
 ) -> Result<Arc<CertifiedKey>, StartError> {
     let key = provider
         .key_provider
         .load_private_key(identity.key().private_der())
         .map_err(StartError::tls)?;
-    Ok(Arc::new(CertifiedKey::new(identity.chain().to_vec(), key)))
+    let mut chain = identity.chain().to_vec();
+    for root in roots {
+        if !chain.contains(root) {
+            chain.push(root.clone());
+        }
+    }
+    Ok(Arc::new(CertifiedKey::new(chain, key)))
 }
 
 /// The certificate that this node shows, replaceable while it runs.
