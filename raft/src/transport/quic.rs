@@ -60,7 +60,7 @@ const STREAM_WINDOW: u32 = 4 * 1024 * 1024;
 const CONNECTION_WINDOW: u32 = 32 * 1024 * 1024;
 /// What is queued for a peer before senders wait: enough for a fast LAN, and on slow Wi-Fi no more
 /// than a second behind.
-const SEND_WINDOW: u64 = 2 * 1024 * 1024;
+const SEND_WINDOW: u64 = 4 * 1024 * 1024;
 
 /// The largest hello.
 const HELLO_BYTES_MAX: usize = 16 * 1024;
