@@ -5,6 +5,7 @@
 //! secret before it proposes the admission.
 
 mod invites;
+mod removal;
 
 use alloc::format;
 use alloc::string::String;
@@ -14,6 +15,7 @@ use minicbor::{Decode, Encode};
 
 pub(crate) use crate::cluster::invites::invite_ends;
 pub use crate::cluster::invites::{Invite, InviteState, invite, invites};
+pub(crate) use crate::cluster::removal::{removal_goes_on, removed_node};
 use crate::command::{ClusterCommand, Role, Timing};
 use crate::context::{Context, Stop};
 use crate::entry::NodeId;
@@ -171,7 +173,7 @@ pub(crate) fn run(
         ClusterCommand::Describe { name, host, addresses } => {
             describe(state, context, (name, host), addresses, told)
         }
-        ClusterCommand::Remove { node } => remove(state, context, *node, told),
+        ClusterCommand::Remove { node } => removal::remove(state, context, *node, told),
         ClusterCommand::SetTiming { timing } => set_timing(state, context, *timing, told),
     }
 }
@@ -337,27 +339,6 @@ fn describe(
         told.push(Event::Members { node: context.node });
     }
     Ok(Reply::Named { name: member.name })
-}
-
-fn remove(
-    state: &mut impl Store,
-    context: &Context<'_>,
-    node: NodeId,
-    told: &mut Vec<Event>,
-) -> Result<Reply, Stop> {
-    let member = present(state, node)?;
-    if members(state)?.len() == 1 {
-        let what = format!("node {node}: is the last member; a cluster cannot be without one");
-        return Err(Rejection::conflict(what).into());
-    }
-    // The event names the actor, so it comes before the row goes.
-    let detail = format!("node {node}");
-    events::record(state, context, "node.remove", Some(member.name), Some(detail))?;
-    invites::withdraw_all(state, node)?;
-    tables::MEMBERS.delete(state, node)?;
-    requests::retire(state, node, context.now, told)?;
-    told.push(Event::Members { node });
-    Ok(Reply::Done)
 }
 
 fn set_timing(

@@ -89,6 +89,9 @@ pub enum DueKind {
     /// The request records that clients gave, 24 hours old.
     #[n(1)]
     Requests,
+    /// What a removed member leaves behind.
+    #[n(2)]
+    Removal,
 }
 
 /// The role that a machine is invited to.
@@ -270,7 +273,7 @@ pub enum ConversationCommand {
     /// What changed in the states of conversations at home on the node; from the node itself.
     #[n(1)]
     Transition {
-        /// Conversation id and new status, at most 256.
+        /// Conversation id and new status, at most 240.
         #[n(0)]
         changes: Vec<Change>,
     },

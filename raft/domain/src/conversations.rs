@@ -14,7 +14,7 @@ use minicbor::{Decode, Encode};
 
 use crate::command::{Client, Status};
 pub(crate) use crate::conversations::commands::run;
-pub(crate) use crate::conversations::presence::active;
+pub(crate) use crate::conversations::presence::{active, leave};
 use crate::entry::NodeId;
 use crate::limits;
 use crate::rejection::Rejection;

@@ -76,6 +76,7 @@ pub(crate) fn number(kind: DueKind) -> u8 {
     match kind {
         DueKind::Invite => 0,
         DueKind::Requests => 1,
+        DueKind::Removal => 2,
     }
 }
 
@@ -84,6 +85,7 @@ pub(crate) fn kind_of(number: u8) -> Option<DueKind> {
     match number {
         0 => Some(DueKind::Invite),
         1 => Some(DueKind::Requests),
+        2 => Some(DueKind::Removal),
         _ => None,
     }
 }

@@ -155,7 +155,7 @@ fn members(state: &impl Read, found: &mut Vec<String>) -> Result<(), Fault> {
         if !floor.retired && !tables::MEMBERS.has(state, node)? {
             found.push(format!("records of node {node}: it is no member"));
         }
-        if floor.retired && !is_due(state, DueKind::Requests, &format!("node-{node}"))? {
+        if floor.retired && !is_leaving(state, node)? {
             found.push(format!("records of node {node}: nothing removes them"));
         }
     }
@@ -167,6 +167,18 @@ fn is_due(state: &impl Read, kind: DueKind, id: &str) -> Result<bool, Fault> {
     for key in tables::DUE.keys(state, tables::DUE.all(), Direction::Forward) {
         let (_, number, name, _) = key?;
         if due::kind_of(number) == Some(kind) && name == id {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Returns whether a timer goes on with a node's removal.
+fn is_leaving(state: &impl Read, node: u64) -> Result<bool, Fault> {
+    for key in tables::DUE.keys(state, tables::DUE.all(), Direction::Forward) {
+        let (_, number, name, _) = key?;
+        let removal = due::kind_of(number) == Some(DueKind::Removal);
+        if removal && cluster::removed_node(&name) == Some(node) {
             return Ok(true);
         }
     }

@@ -32,6 +32,9 @@ pub const SWEEP_ROWS_MAX: usize = 256;
 /// Rows that one `Fire` changes (core.md 4); the rest goes with the next one.
 pub const FIRE_ROWS_MAX: usize = 256;
 
+/// Conversations that one step of a removal looks at: each may change its row and its name's.
+pub const REMOVAL_ROWS_MAX: usize = 120;
+
 /// Client ids that one `Fire` forgets: each is a record, a row of its group and perhaps a count.
 pub const FIRE_IDS_MAX: usize = 80;
 
@@ -148,6 +151,7 @@ const _: () = assert!(
 );
 const _: () = assert!(TRANSITION_CHANGES_MAX * 4 <= COMMAND_ROWS_MAX);
 const _: () = assert!(FIRE_IDS_MAX * 3 + 8 <= FIRE_ROWS_MAX && FIRE_ROWS_MAX <= COMMAND_ROWS_MAX);
+const _: () = assert!(REMOVAL_ROWS_MAX * 2 + 8 <= FIRE_ROWS_MAX);
 // The longest names fit the replies that carry them.
 const _: () = assert!(MEMBER_NAME_CHARS_MAX + 32 <= OUTCOME_BYTES_MAX);
 const _: () = assert!(NAME_CHARS_MAX + 32 <= OUTCOME_BYTES_MAX);

@@ -35,7 +35,7 @@ pub enum Rejection {
     /// Too many open request ids.
     #[n(3)]
     #[error(
-        "requestId: {limit} ids are kept for this caller; leave it out or wait until old ones end after 24 hours"
+        "requestId: {limit} are kept for this caller, no more; wait until old ones end (a client's after 24 hours), or leave it out"
     )]
     TooManyRequests {
         /// The bound.
@@ -44,7 +44,7 @@ pub enum Rejection {
     },
     /// The actor is at home on another node.
     #[n(4)]
-    #[error("caller: is at home on node {home}; register it here first")]
+    #[error("caller: is {}; register it here first", place(*home))]
     NotHere {
         /// Its home node, 0 when it is not registered.
         #[n(0)]
@@ -161,4 +161,12 @@ impl Rejection {
 fn cut(mut text: String, bytes_max: usize) -> String {
     text.truncate(text.floor_char_boundary(bytes_max));
     text
+}
+
+/// Says where a conversation is at home.
+fn place(home: NodeId) -> String {
+    match home {
+        0 => "not registered".into(),
+        home => alloc::format!("at home on node {home}"),
+    }
 }

@@ -69,6 +69,13 @@ pub enum Reply {
     },
 }
 
+impl Reply {
+    /// Makes the answer of a timer that changed so many rows.
+    pub(crate) fn fired(changed: usize) -> Self {
+        Self::Fired { changed: u32::try_from(changed).unwrap_or(u32::MAX) }
+    }
+}
+
 /// A half-open range of message numbers: above `after`, up to and including `upto`.
 ///
 /// It may hold messages of the reader itself: those are skipped when the bodies are loaded.

@@ -267,39 +267,29 @@ pub(crate) fn start(state: &mut impl Store, node: NodeId, boot: u64) -> Result<(
     Ok(())
 }
 
-/// Ends the records of a removed member; they go in bounded steps.
-pub(crate) fn retire(
-    state: &mut impl Store,
-    node: NodeId,
-    now: Clock,
-    events: &mut Vec<Event>,
-) -> Result<(), Fault> {
+/// Ends the records of a removed member: nothing more is kept of it; they go in bounded steps.
+pub(crate) fn retire(state: &mut impl Store, node: NodeId) -> Result<(), Fault> {
     let mut floor = floor(state, node)?.unwrap_or_default();
     floor.retired = true;
-    tables::FLOORS.put(state, node, &floor)?;
-    let id = format!("node-{node}");
-    due::arm(state, &Due { due: now.tick, kind: DueKind::Requests, id, generation: 1 }, events)
+    tables::FLOORS.put(state, node, &floor)
 }
 
-/// Forgets client ids of an hour, or records of a removed node; what is left is due again at once.
+/// Forgets the client ids of an hour; what is left is due again at once.
 pub(crate) fn fire(
     state: &mut impl Store,
     due: &Due,
     events: &mut Vec<Event>,
 ) -> Result<Reply, Stop> {
-    let (changed, more) = match due.id.strip_prefix("node-") {
-        Some(node) => forget_node(state, node.parse().map_err(|_none| unknown(due))?)?,
-        None => forget_hour(state, due.id.parse().map_err(|_none| unknown(due))?)?,
+    let Ok(hour) = due.id.parse() else {
+        let what = format!("a timer of requests named {}", due.id);
+        return Err(Rejection::Impossible { what }.into());
     };
+    let (changed, more) = forget_hour(state, hour)?;
     if more {
         let next = Due { generation: due.generation.saturating_add(1), ..due.clone() };
         due::arm(state, &next, events)?;
     }
-    Ok(Reply::Fired { changed: u32::try_from(changed).unwrap_or(u32::MAX) })
-}
-
-fn unknown(due: &Due) -> Stop {
-    Rejection::Impossible { what: format!("a timer of requests named {}", due.id) }.into()
+    Ok(Reply::fired(changed))
 }
 
 fn forget_hour(state: &mut impl Store, hour: u64) -> Result<(usize, bool), Fault> {
@@ -322,7 +312,8 @@ fn forget_hour(state: &mut impl Store, hour: u64) -> Result<(usize, bool), Fault
     Ok((keys.len(), more))
 }
 
-fn forget_node(state: &mut impl Store, node: NodeId) -> Result<(usize, bool), Fault> {
+/// Forgets records of a removed member; returns how many, 0 when all are gone.
+pub(crate) fn forget_node(state: &mut impl Store, node: NodeId) -> Result<usize, Fault> {
     let range = tables::NODE_RECORDS.beginning::<u64>(node);
     let keys: Vec<_> = tables::NODE_RECORDS
         .keys(state, range, Direction::Forward)
@@ -331,9 +322,8 @@ fn forget_node(state: &mut impl Store, node: NodeId) -> Result<(usize, bool), Fa
     for (node, boot, counter) in &keys {
         tables::NODE_RECORDS.delete(state, (*node, *boot, *counter))?;
     }
-    let more = !keys.is_empty();
-    if !more {
+    if keys.is_empty() {
         tables::FLOORS.delete(state, node)?;
     }
-    Ok((keys.len(), more))
+    Ok(keys.len())
 }

@@ -75,13 +75,16 @@ fn started(
         ))
         .into());
     }
+    let before = member.clone();
     member.boot = boot;
     member.nonce = nonce;
     member.supports = start.supports;
     member.software = start.software.to_string();
-    tables::MEMBERS.put(state, context.node, &member)?;
-    requests::start(state, context.node, boot)?;
-    told.push(Event::Members { node: context.node });
+    if member != before {
+        tables::MEMBERS.put(state, context.node, &member)?;
+        requests::start(state, context.node, boot)?;
+        told.push(Event::Members { node: context.node });
+    }
     Ok(Reply::Done)
 }
 
@@ -142,5 +145,6 @@ fn fire(
     match due.kind {
         DueKind::Invite => cluster::invite_ends(state, &due.id, told),
         DueKind::Requests => requests::fire(state, due, told),
+        DueKind::Removal => cluster::removal_goes_on(state, due, told),
     }
 }

@@ -1,5 +1,7 @@
 //! Overlays against a plain map: what is read through two of them is what one map would hold.
 
+#![expect(clippy::unwrap_used, reason = "a test stops where it fails, helpers included")]
+
 use std::collections::BTreeMap;
 
 use nexus_domain::{Direction, KeyRange, MemoryStore, Overlay, Read, Store};

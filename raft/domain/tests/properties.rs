@@ -1,5 +1,7 @@
 //! What must hold for every log: invariants, batch borders, retries, and input of any kind.
 
+#![expect(clippy::unwrap_used, reason = "a test stops where it fails, helpers included")]
+
 mod common;
 
 use nexus_domain::testing::{self, Random, Sequence};
@@ -215,43 +217,4 @@ fn kept_answers_are_small() {
     // The record adds a hash of the call to the answer.
     let bounds = 100..=nexus_domain::limits::OUTCOME_BYTES_MAX + 24;
     assert!(bounds.contains(&longest), "{longest}");
-}
-
-#[test]
-fn speed_probe() {
-    use nexus_domain::*;
-    let mut store = MemoryStore::default();
-    let mut seq = Sequence::new(1);
-    let first = seq.next().unwrap();
-    one(&mut store, &first).0.unwrap();
-    let mk = |i: u64, command: Command| {
-        let request = RequestId::Node { node: 1, boot: 0, counter: i };
-        let actor = Actor::Conversation("mcp-1".into());
-        let answered = Answered { boot: 0, below: i.saturating_sub(64) };
-        let proposal = Proposal { version: 1, request, actor, answered, not_after: u64::MAX, command };
-        Entry { index: i, stamp: Stamp { tick: i, at: first.stamp.at + i, node: 1 }, proposal }
-    };
-    let reg = mk(3, Command::Conversation(ConversationCommand::Register { client: command::Client::Instance, cwd: "/x".into(), incarnation: 1 }));
-    one(&mut store, &reg).0.unwrap();
-    let entries: Vec<_> = (4..100_004u64).map(|i| mk(i, Command::Chat(ChatCommand::Send { room: command::Room::Global, text: "x".repeat(256), category: command::Category::None }))).collect();
-    let bytes: Vec<_> = entries.iter().map(|e| codec::encode_entry(&e.stamp, &e.proposal)).collect();
-    let t = std::time::Instant::now();
-    let dec: Vec<_> = bytes.iter().zip(4..).map(|(b, i)| codec::decode_entry(i, b).unwrap()).collect();
-    println!("decode {:?}/entry", t.elapsed() / 100_000);
-    for width in [1usize, 64] {
-        let mut store = store.clone();
-        let t = std::time::Instant::now();
-        let mut seal = std::time::Duration::ZERO;
-        for batch in dec.chunks(width) {
-            let mut overlay = Overlay::new(&store);
-            let mut ev = vec![];
-            for e in batch { apply(&mut overlay, e, &mut ev).unwrap().unwrap(); }
-            let s = std::time::Instant::now();
-            digest::seal(&mut overlay, batch.last().unwrap().index).unwrap();
-            seal += s.elapsed();
-            let c = overlay.into_changes();
-            store.absorb(c);
-        }
-        println!("batch {width}: {:?}/entry, of it seal {:?}", t.elapsed() / 100_000, seal / 100_000);
-    }
 }

@@ -245,7 +245,9 @@ fn set_profile(
         come_back(state, &mut after, Status::Working)?;
     }
     touch(&mut after, context.now);
-    save(state, Some(before), &after)?;
-    told.push(Event::Conversation { id: after.id });
+    if after != *before {
+        save(state, Some(before), &after)?;
+        told.push(Event::Conversation { id: after.id });
+    }
     Ok(Reply::Named { name: after.name })
 }

@@ -8,9 +8,10 @@ use crate::clock::Clock;
 use crate::command::{Client, Status};
 use crate::context::{Context, Stop};
 use crate::conversations::Conversation;
+use crate::entry::NodeId;
 use crate::event::Event;
 use crate::rejection::Rejection;
-use crate::store::{Fault, Read, Store};
+use crate::store::{Direction, Fault, Read, Store};
 use crate::{limits, names, tables};
 
 /// Writes a conversation with the rows that follow it; `before` is what stands there now.
@@ -73,6 +74,36 @@ pub(crate) fn active<'a>(
     touch(&mut after, context.now);
     save(state, Some(before), &after)?;
     Ok(Cow::Owned(after))
+}
+
+/// Turns conversations of a removed node offline: looks at a bounded number of those behind `after`,
+/// and returns the last one that it looked at (none: there are no more) and how many it turned.
+pub(crate) fn leave(
+    state: &mut impl Store,
+    node: NodeId,
+    after: &str,
+    told: &mut Vec<Event>,
+) -> Result<(Option<String>, usize), Fault> {
+    let mut range = tables::CONVERSATIONS.all();
+    if !after.is_empty() {
+        range.start = tables::CONVERSATIONS.key(after);
+    }
+    let rows: Vec<_> = tables::CONVERSATIONS
+        .rows(state, range, Direction::Forward)
+        .filter(|row| row.as_ref().map_or(true, |(id, _)| id != after))
+        .take(limits::REMOVAL_ROWS_MAX)
+        .collect::<Result<_, Fault>>()?;
+    let mut turned: usize = 0;
+    for (id, before) in &rows {
+        if before.home == node && before.status != Status::Offline {
+            let mut offline = before.clone();
+            offline.status = Status::Offline;
+            save(state, Some(before), &offline)?;
+            told.push(Event::Conversation { id: id.clone() });
+            turned = turned.saturating_add(1);
+        }
+    }
+    Ok((rows.last().map(|(id, _)| id.clone()), turned))
 }
 
 /// Ends being offline: the name is its own again, or gets a number when another one took it.

@@ -1,0 +1,315 @@
+//! Bytes that are written once are read for ever.
+//!
+//! `tests/golden/v1/` holds a log with every command, the state that it makes, and every answer as it
+//! is kept. A program that reads or writes them differently cannot join a cluster of the others; a
+//! new command adds lines, and no line ever changes. `UPDATE_GOLDENFILES=1` writes what is seen.
+
+#![expect(clippy::unwrap_used, reason = "a test stops where it fails, helpers included")]
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use nexus_domain::command::{
+    Category, Change, ChatCommand, Client, ClusterCommand, Command, ConversationCommand, DueKind,
+    Role, Room, Status, SystemCommand, Timing,
+};
+use nexus_domain::reply::IdRange;
+use nexus_domain::{
+    Actor, Answered, Entry, KeyRange, MemoryStore, Proposal, Read, Rejection, Reply, RequestId,
+    Stamp, Store, codec, digest, invariants, testing,
+};
+
+/// Returns a number for each command; a new one must be added here, and to [`log`].
+fn number(command: &Command) -> usize {
+    match command {
+        Command::Cluster(ClusterCommand::Found { .. }) => 0,
+        Command::System(SystemCommand::Started { .. }) => 1,
+        Command::System(SystemCommand::ClockStep { .. }) => 2,
+        Command::System(SystemCommand::Upgrade { .. }) => 3,
+        Command::System(SystemCommand::Fire { .. }) => 4,
+        Command::Cluster(ClusterCommand::Invite { .. }) => 5,
+        Command::Cluster(ClusterCommand::Withdraw { .. }) => 6,
+        Command::Cluster(ClusterCommand::Admit { .. }) => 7,
+        Command::Cluster(ClusterCommand::Describe { .. }) => 8,
+        Command::Cluster(ClusterCommand::Remove { .. }) => 9,
+        Command::Cluster(ClusterCommand::SetTiming { .. }) => 10,
+        Command::Cluster(ClusterCommand::Burn { .. }) => 11,
+        Command::Conversation(ConversationCommand::Register { .. }) => 12,
+        Command::Conversation(ConversationCommand::Transition { .. }) => 13,
+        Command::Conversation(ConversationCommand::SetProfile { .. }) => 14,
+        Command::Chat(ChatCommand::Send { .. }) => 15,
+        Command::Chat(ChatCommand::Take { .. }) => 16,
+    }
+}
+
+/// How many commands there are.
+const COMMANDS: usize = 17;
+
+fn system() -> Vec<Command> {
+    let started = SystemCommand::Started {
+        boot: 1,
+        nonce: 0x1234_5678_9abc_def0,
+        supports: 1,
+        software: "0.1.0".into(),
+    };
+    let fire =
+        SystemCommand::Fire { due: 500, kind: DueKind::Requests, id: "0".into(), generation: 1 };
+    [
+        started,
+        SystemCommand::ClockStep { at: 1_800_000_000_000 },
+        SystemCommand::Upgrade { to: 2 },
+        fire,
+    ]
+    .map(Command::System)
+    .to_vec()
+}
+
+fn cluster() -> Vec<Command> {
+    let invite = |id: &str, role| ClusterCommand::Invite {
+        id: id.into(),
+        secret_hash: vec![0xaa; 32],
+        role,
+        ttl: 3_600_000,
+    };
+    let admit = |invite: &str, key: u8| ClusterCommand::Admit {
+        invite: invite.into(),
+        public_key: vec![key; 44],
+        name: "alpha".into(),
+        host: "machine-2".into(),
+    };
+    [
+        invite("abcdef", Role::Auto),
+        invite("ghijkl", Role::Voter),
+        invite("mnopqr", Role::Learner),
+        invite("stuvwx", Role::Auto),
+        ClusterCommand::Withdraw { id: "mnopqr".into() },
+        admit("abcdef", 2),
+        admit("ghijkl", 3),
+        ClusterCommand::Burn { id: "stuvwx".into() },
+        ClusterCommand::Describe {
+            name: "beta".into(),
+            host: "machine-1".into(),
+            addresses: vec!["192.0.2.1:5689".into(), "[2001:db8::1]:5689".into()],
+        },
+        ClusterCommand::SetTiming { timing: Timing::Wifi },
+        ClusterCommand::SetTiming { timing: Timing::Relaxed },
+    ]
+    .map(Command::Cluster)
+    .to_vec()
+}
+
+fn register(client: Client) -> Command {
+    let cwd = "/home/user/shop".into();
+    Command::Conversation(ConversationCommand::Register { client, cwd, incarnation: 77 })
+}
+
+fn send(text: &str, category: Category) -> Command {
+    Command::Chat(ChatCommand::Send { room: Room::Global, text: text.into(), category })
+}
+
+fn take(limit: u32) -> Command {
+    Command::Chat(ChatCommand::Take { room: Room::Global, limit })
+}
+
+fn conversations() -> Vec<(&'static str, Command)> {
+    let profile = ConversationCommand::SetProfile {
+        name: Some("lead".into()),
+        note: None,
+        title: Some("Überblick".into()),
+    };
+    let change =
+        |id: &str, status, title: &str| Change { id: id.into(), status, title: title.into() };
+    let transition = ConversationCommand::Transition {
+        changes: vec![
+            change("claude:1", Status::Working, "fixing"),
+            change("codex:2", Status::Listening, ""),
+            change("mcp-3", Status::Offline, ""),
+        ],
+    };
+    vec![
+        ("claude:1", register(Client::Claude)),
+        ("codex:2", register(Client::Codex)),
+        ("mcp-3", register(Client::Instance)),
+        ("claude:1", Command::Conversation(profile)),
+        ("codex:2", take(10)),
+        ("claude:1", send("hello", Category::None)),
+        ("claude:1", send("shall we?", Category::Proposal)),
+        ("mcp-3", send("we shall", Category::Decision)),
+        ("claude:1", send("done", Category::Update)),
+        ("claude:1", send("fine", Category::Chat)),
+        ("claude:1", send("begin", Category::MeetingStart)),
+        ("codex:2", take(3)),
+        ("", Command::Conversation(transition)),
+    ]
+}
+
+/// Returns a log with every command.
+fn log() -> Vec<Entry> {
+    let found = Command::Cluster(ClusterCommand::Found {
+        cluster: "c0ffee".into(),
+        authority: vec![0xca; 40],
+        public_key: vec![1; 44],
+        name: "alpha".into(),
+        host: "machine-1".into(),
+    });
+    let mut all = vec![("", found)];
+    all.extend(system().into_iter().map(|command| ("", command)));
+    all.extend(cluster().into_iter().map(|command| ("", command)));
+    all.extend(conversations());
+    all.push(("", Command::Cluster(ClusterCommand::Remove { node: 12 })));
+    let mut entries = Vec::new();
+    for ((actor, command), index) in all.into_iter().zip(2u64..) {
+        let request = match actor {
+            "claude:1" => RequestId::Client(format!("call-{index}")),
+            _ => RequestId::Node { node: 1, boot: 1, counter: index },
+        };
+        let actor = match actor {
+            "" => Actor::Node,
+            id => Actor::Conversation(id.into()),
+        };
+        let answered = Answered { boot: 1, below: index.saturating_sub(8) };
+        let not_after = if index == 9 { 1_000 } else { u64::MAX };
+        let proposal = Proposal { version: 1, request, actor, answered, not_after, command };
+        let stamp = Stamp { tick: index * 10, at: 1_700_000_000_000 + index * 10, node: 1 };
+        entries.push(Entry { index, stamp, proposal });
+    }
+    entries
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").unwrap();
+        text
+    })
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let digit = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+    (0..hex.len()).step_by(2).map(digit).collect()
+}
+
+/// Compares lines with a golden file, or writes it.
+fn golden(file: &str, lines: &[String]) -> String {
+    let path = format!("{}/tests/golden/v1/{file}", env!("CARGO_MANIFEST_DIR"));
+    let seen = lines.join("\n") + "\n";
+    if option_env!("UPDATE_GOLDENFILES").is_some() {
+        std::fs::write(&path, &seen).unwrap();
+    }
+    let known = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(known, seen, "{file} differs: bytes that are in use must not change");
+    known
+}
+
+fn dump(store: &MemoryStore) -> Vec<String> {
+    store.rows().map(|(key, value)| format!("{} {}", hex(key), hex(value))).collect()
+}
+
+#[test]
+fn every_command_keeps_its_bytes() {
+    let entries = log();
+    let covered: BTreeSet<_> =
+        entries.iter().map(|entry| number(&entry.proposal.command)).collect();
+    assert_eq!(covered.len(), COMMANDS, "a command is missing in the log: {covered:?}");
+    let lines: Vec<_> = entries
+        .iter()
+        .map(|entry| {
+            let bytes = codec::encode_entry(&entry.stamp, &entry.proposal);
+            format!("{} {} {}", entry.index, entry.proposal.command.kind(), hex(&bytes))
+        })
+        .collect();
+    for (line, entry) in golden("log.hex", &lines).lines().zip(&entries) {
+        let bytes = bytes(line.rsplit(' ').next().unwrap());
+        assert_eq!(codec::decode_entry(entry.index, &bytes).as_ref(), Ok(entry));
+    }
+}
+
+#[test]
+fn every_row_keeps_its_bytes() {
+    let mut store = MemoryStore::default();
+    let mut outcomes = Vec::new();
+    for batch in testing::batches(&log(), 0) {
+        outcomes.extend(testing::apply_batch(&mut store, batch).unwrap());
+    }
+    let lines: Vec<_> = outcomes.iter().map(|outcome| format!("{outcome:?}")).collect();
+    golden("answers.txt", &lines);
+    let known = golden("rows.hex", &dump(&store));
+    // What stands in the file is a state that this program can go on with.
+    let mut loaded = MemoryStore::default();
+    for line in known.lines() {
+        let (key, value) = line.split_once(' ').unwrap();
+        loaded.put(&bytes(key), bytes(value)).unwrap();
+    }
+    assert_eq!(invariants::check(&loaded).unwrap(), Vec::<String>::new());
+    assert_eq!(digest::read(&loaded).unwrap(), digest::recompute(&loaded).unwrap());
+    let tables: Vec<u8> = (1..=255u8)
+        .filter(|table| {
+            loaded.scan(KeyRange::prefix(&[*table]), nexus_domain::Direction::Forward).count() > 0
+        })
+        .collect();
+    let all = [
+        0x01, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x0e, 0x10, 0x11, 0x12, 0x18, 0x19, 0x1a, 0x1b,
+        0x20, 0x21, 0x22, 0x28, 0x29,
+    ];
+    assert_eq!(tables, all, "every table but the state version (02) and the marks (0f) is filled");
+}
+
+#[test]
+fn every_answer_keeps_its_bytes() {
+    let text = || String::from("x");
+    let range = IdRange { after: 3, upto: 300 };
+    let replies = [
+        Reply::Done,
+        Reply::Admitted { node: 12, name: text() },
+        Reply::Registered { name: text(), from: 1 },
+        Reply::Posted { id: 70_000 },
+        Reply::Taken { again: IdRange::default(), fresh: range, first: true },
+        Reply::Fired { changed: 7 },
+        Reply::Named { name: text() },
+    ];
+    let refusals = [
+        Rejection::VersionTooNew { needs: 2, has: 1 },
+        Rejection::RequestExpired,
+        Rejection::RequestReused,
+        Rejection::TooManyRequests { limit: 1_000 },
+        Rejection::NotHere { home: 12 },
+        Rejection::TooLate,
+        Rejection::Invalid { field: text(), rule: text() },
+        Rejection::NotFound { what: text() },
+        Rejection::Conflict { what: text() },
+        Rejection::Forbidden { what: text() },
+        Rejection::Impossible { what: text() },
+    ];
+    let mut lines = Vec::new();
+    for reply in &replies {
+        let bytes = codec::encode_value(reply);
+        assert_eq!(codec::decode_value::<Reply>(b"", &bytes).as_ref(), Ok(reply));
+        lines.push(format!("{reply:?} = {}", hex(&bytes)));
+    }
+    for refusal in &refusals {
+        let bytes = codec::encode_value(refusal);
+        assert_eq!(codec::decode_value::<Rejection>(b"", &bytes).as_ref(), Ok(refusal));
+        lines.push(format!("{refusal:?} = {}", hex(&bytes)));
+    }
+    golden("values.hex", &lines);
+}
+
+#[test]
+fn newer_and_damaged_bytes_are_told_apart() {
+    let entry = log().remove(1);
+    let bytes = codec::encode_entry(&entry.stamp, &entry.proposal);
+    let mut newer = bytes.clone();
+    newer[0] = 2;
+    assert_eq!(codec::decode_entry(3, &newer), Err(codec::DecodeError::TooNew));
+    let mut proposal = entry.proposal.clone();
+    proposal.version = nexus_domain::SUPPORTED + 1;
+    let newer = codec::encode_proposal(&proposal);
+    assert_eq!(codec::decode_proposal(&newer), Err(codec::DecodeError::TooNew));
+    assert_eq!(codec::decode_proposal(&[]), Err(codec::DecodeError::Malformed));
+    assert_eq!(codec::decode_proposal(&[0]), Err(codec::DecodeError::Malformed));
+    let long = vec![1; nexus_domain::limits::ENTRY_BYTES_MAX + 1];
+    assert_eq!(codec::decode_proposal(&long), Err(codec::DecodeError::TooLarge));
+    // A variant that this program does not know, in a proposal of a newer version.
+    let mut unknown = newer;
+    unknown.extend_from_slice(&[0x82, 0x18, 0x63, 0x80]);
+    assert_eq!(codec::decode_proposal(&unknown), Err(codec::DecodeError::TooNew));
+}
