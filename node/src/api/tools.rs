@@ -1,0 +1,48 @@
+//! The tools: their list, and calls.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{ConnectInfo, State};
+use nexus_contract::ApiError;
+use nexus_contract::http::{ToolAnswer, ToolCall, ToolList};
+use tokio::time::Instant;
+
+use super::Shared;
+use super::respond::{Refused, read};
+use crate::service::caller;
+
+/// `GET /api/tools`.
+pub(super) async fn list() -> Json<ToolList> {
+    Json(ToolList::own())
+}
+
+/// `POST /api/tools/call`.
+pub(super) async fn call(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Json<ToolAnswer>, Refused> {
+    let call: ToolCall = read(body, "{\"tool\": NAME, \"args\": {…}}")?;
+    shared.limiter.take(&caller::bucket(&call), peer.ip())?;
+    let tool = nexus_contract::catalog::find(&call.tool).map_or("unknown", |spec| spec.name);
+    let since = Instant::now();
+    let outcome = shared.node.service.call(call).await;
+    count(tool, since, &outcome);
+    Ok(Json(ToolAnswer::new(outcome?)))
+}
+
+fn count<T>(tool: &'static str, since: Instant, outcome: &Result<T, ApiError>) {
+    let word = match outcome {
+        Ok(_) => "ok",
+        Err(error) => error.code.as_str(),
+    };
+    metrics::counter!("nexus_tool_calls_total", "tool" => tool, "outcome" => word).increment(1);
+    metrics::histogram!("nexus_tool_call_seconds", "tool" => tool).record(since.elapsed());
+    if let Err(error) = outcome {
+        tracing::debug!(tool, code = error.code.as_str(), "call refused");
+    }
+}

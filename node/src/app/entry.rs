@@ -1,0 +1,339 @@
+//! Into which cluster this folder goes: found, resumed, joined, or refused (core.md 17).
+//!
+//! What the folder is, what the settings expect and what the command line asks are held against each
+//! other before anything is made; a folder is never emptied, only set aside.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nexus_discovery::{Discovery, Hint as Wanted};
+use nexus_domain::chat;
+use nexus_domain::cluster;
+use nexus_domain::command::Room;
+use nexus_raft::identity::Fingerprint;
+use nexus_raft::transport::quic::JoinError;
+use nexus_raft::{Cluster, Folder as Held, InviteCode, OpenError, Start};
+use nexus_rt::{Clock, Jobs};
+use serde_json::Value;
+
+use super::lan::advertised;
+use crate::cli::out::Out;
+use crate::cli::{VERSION, chain};
+use crate::config::folder::Lock;
+use crate::config::{Config, FolderError, Place, Settings, SettingsError};
+
+/// How long an inviter is looked for before the user is told what may be wrong.
+const LOOK: Duration = Duration::from_secs(5);
+/// How long to wait after a try that failed, unless a new address is found.
+const AGAIN: Duration = Duration::from_secs(3);
+
+/// Why the folder goes into no cluster.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum EntryError {
+    #[error(
+        "data folder {} is empty, and its settings expect cluster {cluster}: was it moved or lost?",
+        path.display()
+    )]
+    Lost { path: PathBuf, cluster: String },
+    #[error(
+        "data folder {} is of cluster {found}, and its settings expect cluster {expected}",
+        path.display()
+    )]
+    Other { path: PathBuf, found: String, expected: String },
+    #[error("data folder {} is of another cluster already: {why}", path.display())]
+    Taken { path: PathBuf, why: String, command: String },
+    #[error("log and state in {} cannot be opened", path.display())]
+    Open { path: PathBuf, source: OpenError },
+    #[error("cluster cannot be joined")]
+    Join(#[source] OpenError),
+    #[error("local state cannot be read")]
+    Read(#[source] nexus_raft::ReadError),
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+}
+
+impl EntryError {
+    /// Returns what the user can do, where there is something.
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            Self::Lost { cluster, .. } => Some(format!(
+                "to come back into cluster {cluster}: `nexus invite` on a member, then `nexus up \
+                 --join CODE` here, or `nexus restore FILE` from a backup; to begin a new cluster: \
+                 `nexus up --new`"
+            )),
+            Self::Other { .. } => Some(
+                "give the folder of that cluster with --data, or take clusterId out of \
+                 settings.json if this folder is the right one"
+                    .to_owned(),
+            ),
+            Self::Taken { command, .. } => Some(format!(
+                "to leave that cluster and keep its folder beside this one: {command}"
+            )),
+            Self::Join(_) => Some(
+                "codes are good once and for a limited time: make a new one with `nexus invite` \
+                 on a member"
+                    .to_owned(),
+            ),
+            Self::Open { .. } | Self::Read(_) | Self::Folder(_) | Self::Settings(_) => None,
+        }
+    }
+}
+
+/// What to do with a folder.
+#[derive(Debug, PartialEq, Eq)]
+enum Plan {
+    /// Make a cluster of one.
+    Found,
+    /// Go on as the member that it is.
+    Resume,
+    /// Join with the code.
+    Join,
+    /// Go on, after it was seen whether the code is this cluster's.
+    ResumeOrJoin,
+}
+
+/// Holds the folder, the settings and the command line against each other.
+fn plan(held: &Held, config: &Config) -> Result<Plan, EntryError> {
+    let path = || config.folder.path().to_owned();
+    match held {
+        Held::Empty => match (&config.join, &config.expected) {
+            (Some(_), _) => Ok(Plan::Join),
+            (None, Some(cluster)) if !config.new => {
+                Err(EntryError::Lost { path: path(), cluster: cluster.clone() })
+            }
+            (None, _) => Ok(Plan::Found),
+        },
+        // The key and the code of a join that was begun are kept in the folder.
+        Held::Joining { .. } => Ok(if config.join.is_some() { Plan::Join } else { Plan::Resume }),
+        Held::Member { cluster, .. } => match (&config.join, &config.expected) {
+            (Some(_), _) => Ok(Plan::ResumeOrJoin),
+            (None, Some(expected)) if expected != cluster => Err(EntryError::Other {
+                path: path(),
+                found: cluster.clone(),
+                expected: expected.clone(),
+            }),
+            (None, _) => Ok(Plan::Resume),
+        },
+    }
+}
+
+/// The cluster, and the folder that it is in.
+#[derive(Debug)]
+pub(super) struct Entered {
+    pub(super) cluster: Cluster,
+    /// What it was opened with.
+    pub(super) opened: nexus_raft::Config,
+    pub(super) lock: Lock,
+}
+
+/// What opening needs.
+struct Parts<'a> {
+    config: &'a Config,
+    discovery: &'a Discovery,
+    clock: &'a Arc<dyn Clock>,
+    jobs: &'a Jobs,
+}
+
+/// Goes into the cluster that the plan says.
+pub(super) async fn enter(
+    config: &Config,
+    lock: Lock,
+    discovery: &Discovery,
+    clock: &Arc<dyn Clock>,
+    jobs: &Jobs,
+    out: &mut Out,
+) -> Result<Entered, EntryError> {
+    let parts = Parts { config, discovery, clock, jobs };
+    let path = config.folder.path();
+    let held = nexus_raft::inspect(path)
+        .map_err(|source| EntryError::Open { path: path.into(), source })?;
+    match (plan(&held, config)?, &config.join) {
+        (Plan::Found, _) => {
+            if config.new {
+                Settings::change(&config.folder.settings(), &[("clusterId", Value::Null)])?;
+            }
+            Ok(parts.entered(parts.open(Start::Found).await?, lock))
+        }
+        (Plan::Join, Some(code)) => {
+            Ok(parts.entered(parts.join(code, out).await?, lock))
+        }
+        (Plan::ResumeOrJoin, Some(code)) => parts.resume_or_join(code, lock, out).await,
+        (Plan::Resume | Plan::Join | Plan::ResumeOrJoin, _) => {
+            Ok(parts.entered(parts.open(Start::Resume).await?, lock))
+        }
+    }
+}
+
+impl Parts<'_> {
+    fn raft(&self) -> nexus_raft::Config {
+        let config = self.config;
+        let bind = config.place.bind();
+        nexus_raft::Config {
+            data: config.folder.path().to_owned(),
+            name: config.name.clone(),
+            host: config.host.clone(),
+            bind,
+            // A port that is still to be picked cannot be told; the log tells what is bound then.
+            advertise: match bind.port() {
+                0 => Vec::new(),
+                _ => advertised(config.place, bind, &config.advertise),
+            },
+            timing: config.timing,
+            software: VERSION.to_owned(),
+            clock: Arc::clone(self.clock),
+            jobs: self.jobs.clone(),
+        }
+    }
+
+    fn entered(&self, cluster: Cluster, lock: Lock) -> Entered {
+        Entered { cluster, opened: self.raft(), lock }
+    }
+
+    async fn open(&self, start: Start) -> Result<Cluster, EntryError> {
+        let path = self.config.folder.path();
+        Cluster::open(self.raft(), start)
+            .await
+            .map_err(|source| EntryError::Open { path: path.into(), source })
+    }
+
+    /// Looks for a member that knows the code, and asks until one lets this machine in.
+    async fn join(&self, code: &InviteCode, out: &mut Out) -> Result<Cluster, EntryError> {
+        let wanted = code.id().parse().map(Wanted::Invite).map_err(|error| {
+            tracing::debug!(%error, "invite id cannot be searched for");
+        });
+        let mut search = wanted.ok().map(|wanted| self.discovery.search(wanted));
+        let mut told = false;
+        loop {
+            let found = match &mut search {
+                Some(search) => {
+                    let limit = if told { AGAIN } else { LOOK };
+                    let first = search.next(limit).await;
+                    if first.is_none() { search.again() }
+                    search.candidates()
+                }
+                None => Vec::new(),
+            };
+            let mut seeds = Vec::new();
+            for address in found.into_iter().flat_map(|place| place.addresses) {
+                if !seeds.contains(&address) {
+                    seeds.push(address);
+                }
+            }
+            if !seeds.is_empty() {
+                let start = Start::Join { code: code.clone(), seeds: seeds.clone() };
+                match Cluster::open(self.raft(), start).await {
+                    Ok(cluster) => {
+                        self.remember(&cluster)?;
+                        return Ok(cluster);
+                    }
+                    Err(error) if self.may_pass(&error) => {
+                        tracing::info!("not joined yet: {}", chain(&error));
+                    }
+                    Err(error) => return Err(EntryError::Join(error)),
+                }
+            }
+            if !told {
+                told = true;
+                out.note(&self.nobody_yet(&seeds));
+            }
+        }
+    }
+
+    /// Returns whether another try may go better.
+    fn may_pass(&self, error: &OpenError) -> bool {
+        match error {
+            // Whoever the user named is of another cluster: so is the code, or the address.
+            OpenError::Unreachable(JoinError::WrongAuthority { .. }) => {
+                self.config.seeds.is_empty()
+            }
+            OpenError::Unreachable(_) | OpenError::Later(_) => true,
+            OpenError::Store(_)
+            | OpenError::Identity(_)
+            | OpenError::Authority(_)
+            | OpenError::Invite(_)
+            | OpenError::Transport(_)
+            | OpenError::Refused(_)
+            | OpenError::Folder { .. }
+            | OpenError::Raft(_) => false,
+        }
+    }
+
+    fn nobody_yet(&self, seeds: &[std::net::SocketAddr]) -> String {
+        let tried: Vec<String> = seeds.iter().map(ToString::to_string).collect();
+        if tried.is_empty() {
+            "No member that knows this code is heard on the LAN yet; still looking. If it stays \
+             so, the LAN may carry no multicast: stop this (Ctrl-C) and add --seed ADDRESS:PORT, \
+             as `nexus invite` printed it."
+                .to_owned()
+        } else {
+            format!(
+                "No member answers at {} yet; still trying. Does the node run there, and does its \
+                 firewall let UDP in on that port?",
+                tried.join(", ")
+            )
+        }
+    }
+
+    /// Writes down which cluster this folder belongs to, and that the LAN is open.
+    fn remember(&self, cluster: &Cluster) -> Result<(), EntryError> {
+        let mut changes = vec![("clusterId", Value::from(cluster.cluster_id()))];
+        if self.config.place == Place::Lan {
+            changes.push(("lan", Value::from(true)));
+        }
+        Settings::change(&self.config.folder.settings(), &changes)?;
+        Ok(())
+    }
+
+    /// Goes on in the cluster that the folder is of if the code is that cluster's; else leaves it if
+    /// nothing is lost by that, or the user says so.
+    async fn resume_or_join(
+        &self,
+        code: &InviteCode,
+        lock: Lock,
+        out: &mut Out,
+    ) -> Result<Entered, EntryError> {
+        let cluster = self.open(Start::Resume).await?;
+        let look = cluster.look(|view| {
+            let info = cluster::info(view)?;
+            let members = cluster::members(view)?.len();
+            Ok((info, members, chat::last_id(view, &Room::Global)?))
+        });
+        let (info, members, messages) = look.map_err(EntryError::Read)?;
+        let authority = info.map(|info| info.authority).unwrap_or_default();
+        let own = Fingerprint::of_certificate(&authority.as_slice().into()).ok();
+        if own == Some(code.authority()) {
+            out.note("This node is a member of the code's cluster already; the code is ignored.");
+            self.remember(&cluster)?;
+            return Ok(self.entered(cluster, lock));
+        }
+        let is_lone = members <= 1 && messages == 0;
+        let id = cluster.cluster_id();
+        cluster.shutdown().await;
+        drop(cluster);
+        let folder = &self.config.folder;
+        if !is_lone && !self.config.discard {
+            let why = if members > 1 {
+                format!("it is one of {members} members of cluster {id}")
+            } else {
+                format!("it is cluster {id} with {messages} messages")
+            };
+            let data = folder.path().display();
+            let command = format!("nexus up --data '{data}' --join {} --discard", code.encode());
+            return Err(EntryError::Taken { path: folder.path().into(), why, command });
+        }
+        let stamp = crate::service::file_stamp(self.clock.wall_millis());
+        let aside = folder.set_aside(&stamp)?;
+        drop(lock);
+        let settings = folder.settings();
+        Settings::change(&settings, &[("clusterId", Value::Null), ("lan", Value::Null)])?;
+        out.note(&format!("The former cluster's folder is kept as {}.", aside.display()));
+        let lock = folder.lock(self.clock.wall_millis())?;
+        Ok(self.entered(self.join(code, out).await?, lock))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,43 @@
+//! What a folder, the settings and the command line make of each other.
+
+use super::*;
+use crate::config::{Flags, Folder};
+
+fn config(expected: Option<&str>, flags: Flags) -> (tempfile::TempDir, Config) {
+    let place = tempfile::tempdir().unwrap();
+    let folder = Folder::find(Some(place.path())).unwrap();
+    if let Some(expected) = expected {
+        let text = format!("{{\"clusterId\": \"{expected}\"}}");
+        std::fs::write(folder.settings(), text).unwrap();
+    }
+    let config = Config::load(folder, flags).unwrap();
+    (place, config)
+}
+
+fn member(cluster: &str) -> Held {
+    Held::Member { cluster: cluster.to_owned(), node: 1, name: "n".to_owned() }
+}
+
+#[test]
+fn an_empty_folder_makes_a_cluster_unless_one_is_expected() {
+    let (_place, fresh) = config(None, Flags::default());
+    assert_eq!(plan(&Held::Empty, &fresh).unwrap(), Plan::Found);
+    let (_place, lost) = config(Some("c"), Flags::default());
+    let error = plan(&Held::Empty, &lost).unwrap_err();
+    let hint = error.hint().unwrap();
+    for word in ["--join", "restore", "--new"] {
+        assert!(hint.contains(word), "{hint}");
+    }
+    let (_place, new) = config(Some("c"), Flags { new: true, ..Flags::default() });
+    assert_eq!(plan(&Held::Empty, &new).unwrap(), Plan::Found);
+}
+
+#[test]
+fn a_member_goes_on_only_in_the_cluster_that_is_expected() {
+    let (_place, fresh) = config(None, Flags::default());
+    assert_eq!(plan(&member("c"), &fresh).unwrap(), Plan::Resume);
+    let (_place, same) = config(Some("c"), Flags::default());
+    assert_eq!(plan(&member("c"), &same).unwrap(), Plan::Resume);
+    let error = plan(&member("d"), &same).unwrap_err().to_string();
+    assert!(error.contains("of cluster d") && error.contains("expect cluster c"), "{error}");
+}

@@ -1,0 +1,352 @@
+//! How this node stands to the LAN: where its cluster port is bound, what it tells others of that,
+//! and what it hears.
+//!
+//! A fresh node is bound to loopback and silent. `nexus invite` and `--join` are the user's word to
+//! open the LAN; an address given by `--cluster` is that word too. One job makes the world agree
+//! with the present state, whatever changed: addresses of interfaces, members, invites, the word.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nexus_discovery::{
+    Announcement, ClusterHint, Discovery, Hint as Wanted, Record, Role, interfaces,
+};
+use nexus_domain::cluster::{self, InviteState, Member};
+use nexus_domain::NodeId;
+use nexus_raft::{Cluster, Hint, MemberRole, OpenError, ProposeError};
+use nexus_rt::{Clock, Jobs};
+use serde_json::Value;
+use tokio::sync::{Mutex, broadcast, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::node::concerns_members;
+use crate::cli::chain;
+use crate::config::{Advertised, Config, Place, Settings, SettingsError};
+
+/// How often this machine's addresses are looked at: a lease or a cable changes them.
+const LOOK: Duration = Duration::from_secs(60);
+/// How soon telling the cluster is tried again when no leader was there.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// Why the LAN cannot be opened or closed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LanError {
+    #[error("cluster port {address} (UDP) cannot be opened")]
+    Rebind { address: SocketAddr, source: OpenError },
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    #[error(
+        "cluster address {0} was given by --cluster or in the settings: take it out there and \
+         start again"
+    )]
+    Given(SocketAddr),
+    #[error("{others} other machines belong to the cluster: remove them first (nexus node remove)")]
+    Shared { others: usize },
+}
+
+/// Starts discovery: silent until told otherwise.
+pub(super) fn start_discovery(config: &Config, clock: &Arc<dyn Clock>, jobs: &Jobs) -> Discovery {
+    let lan = if config.mdns {
+        nexus_discovery::Lan::Mdns(nexus_discovery::mdns::Options::default())
+    } else {
+        nexus_discovery::Lan::Nowhere
+    };
+    Discovery::start(nexus_discovery::Config {
+        announce: None,
+        seeds: config.seeds.clone(),
+        lan,
+        clock: Arc::clone(clock),
+        jobs: jobs.clone(),
+    })
+}
+
+/// Returns the addresses to tell others for a place bound at `bound`.
+pub(super) fn advertised(
+    place: Place,
+    bound: SocketAddr,
+    settings: &[Advertised],
+) -> Vec<SocketAddr> {
+    let port = bound.port();
+    if place == Place::Silent {
+        return vec![bound];
+    }
+    if !settings.is_empty() {
+        let whole = |given: &Advertised| SocketAddr::new(given.ip, given.port.unwrap_or(port));
+        return settings.iter().map(whole).collect();
+    }
+    match place {
+        Place::Given(address) if !address.ip().is_unspecified() => {
+            vec![SocketAddr::new(address.ip(), port)]
+        }
+        Place::Given(_) | Place::Lan | Place::Silent => match interfaces::advertised() {
+            Ok(found) => found.into_iter().map(|ip| SocketAddr::new(ip, port)).collect(),
+            Err(error) => {
+                tracing::warn!(%error, "this machine's addresses cannot be listed");
+                Vec::new()
+            }
+        },
+    }
+}
+
+/// How this node stands to the LAN.
+#[derive(Debug)]
+pub(crate) struct Lan {
+    cluster: Cluster,
+    discovery: Discovery,
+    settings: PathBuf,
+    advertise: Vec<Advertised>,
+    mdns: bool,
+    /// What the log was opened with, for another bind.
+    opened: nexus_raft::Config,
+    place: watch::Sender<Place>,
+    /// One change at a time.
+    changing: Mutex<()>,
+}
+
+impl Lan {
+    /// Makes the handle.
+    pub(super) fn new(
+        config: &Config,
+        opened: nexus_raft::Config,
+        cluster: Cluster,
+        discovery: Discovery,
+    ) -> Self {
+        Self {
+            cluster,
+            discovery,
+            settings: config.folder.settings(),
+            advertise: config.advertise.clone(),
+            mdns: config.mdns,
+            opened,
+            place: watch::Sender::new(config.place),
+            changing: Mutex::new(()),
+        }
+    }
+
+    /// Returns where others reach this node.
+    pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
+        advertised(*self.place.borrow(), self.cluster.address(), &self.advertise)
+    }
+
+    /// Opens the LAN if it is not open yet, and remembers that, with the cluster's id.
+    pub(crate) async fn open(&self) -> Result<(), LanError> {
+        let _one = self.changing.lock().await;
+        let mut changes = vec![("clusterId", Value::from(self.cluster.cluster_id()))];
+        if *self.place.borrow() == Place::Silent {
+            let address = self.bind(Place::Lan).await?;
+            self.place.send_replace(Place::Lan);
+            changes.push(("lan", Value::from(true)));
+            tracing::info!(%address, "the LAN is open: other machines can reach this node");
+        }
+        Settings::change(&self.settings, &changes)?;
+        Ok(())
+    }
+
+    async fn bind(&self, place: Place) -> Result<SocketAddr, LanError> {
+        let address = place.bind();
+        let config = nexus_raft::Config { bind: address, ..self.opened.clone() };
+        let bound = self.cluster.rebind(&config).await;
+        bound.map_err(|source| LanError::Rebind { address, source })
+    }
+
+    /// Tells the cluster where this node is.
+    pub(crate) async fn describe(&self) -> Result<Vec<SocketAddr>, ProposeError> {
+        let addresses = self.addresses();
+        self.cluster.describe(None, self.opened.host.clone(), addresses.clone()).await?;
+        Ok(addresses)
+    }
+
+    /// Goes back to loopback and silence.
+    pub(crate) async fn close(&self, members: usize) -> Result<(), LanError> {
+        let _one = self.changing.lock().await;
+        let place = *self.place.borrow();
+        if let Place::Given(address) = place {
+            return Err(LanError::Given(address));
+        }
+        let others = members.saturating_sub(1);
+        if others > 0 {
+            return Err(LanError::Shared { others });
+        }
+        if place == Place::Lan {
+            self.bind(Place::Silent).await?;
+            self.place.send_replace(Place::Silent);
+        }
+        Settings::change(&self.settings, &[("lan", Value::Null)])?;
+        tracing::info!("the LAN is closed: this node listens on loopback only");
+        Ok(())
+    }
+
+    /// Says goodbye on the LAN.
+    pub(super) async fn goodbye(&self, limit: Duration) {
+        if !self.discovery.silence(limit).await {
+            tracing::debug!("the goodbye on the LAN was not said in time");
+        }
+    }
+
+    /// Keeps everything in agreement until the process stops.
+    pub(super) async fn follow(self: Arc<Self>, token: CancellationToken) {
+        let mut hints = self.cluster.hints();
+        let mut place = self.place.subscribe();
+        let mut found = self.discovery.changes();
+        let work = async {
+            let mut search = None;
+            let mut known = BTreeSet::new();
+            loop {
+                place.mark_unchanged();
+                found.mark_unchanged();
+                let open = place.borrow().is_open() && self.mdns;
+                let cluster = ClusterHint::of(self.cluster.cluster_id());
+                match (&search, open) {
+                    (None, true) => search = Some(self.discovery.search(Wanted::Cluster(cluster))),
+                    (Some(_), false) => search = None,
+                    (None, false) | (Some(_), true) => {}
+                }
+                let again = if self.agree(cluster, open, &mut known).await { LOOK } else { AGAIN };
+                tokio::select! {
+                    hint = next_hint(&mut hints, concerns_members) => {
+                        if hint.is_none() { return; }
+                    }
+                    changed = place.changed() => {
+                        if changed.is_err() { return; }
+                    }
+                    changed = found.changed() => {
+                        if changed.is_err() { return; }
+                    }
+                    () = tokio::time::sleep(again) => {}
+                }
+            }
+        };
+        token.run_until_cancelled(work).await;
+    }
+
+    /// Makes everything agree once; false when the cluster could not be told.
+    async fn agree(&self, hint: ClusterHint, open: bool, known: &mut BTreeSet<NodeId>) -> bool {
+        let state = self.cluster.look(|view| {
+            let members = cluster::members(view)?;
+            Ok((members, cluster::invites(view)?))
+        });
+        let (members, invites) = match state {
+            Ok(state) => state,
+            Err(error) => {
+                tracing::warn!("members cannot be read: {}", chain(&error));
+                return false;
+            }
+        };
+        let own = self.cluster.node();
+        let mut present = BTreeSet::new();
+        for member in members.iter().filter(|member| member.id != own) {
+            present.insert(member.id);
+            let told: Vec<SocketAddr> =
+                member.addresses.iter().filter_map(|address| address.parse().ok()).collect();
+            self.discovery.told(hint, member.id, &told);
+            let addresses = self.discovery.addresses(hint, member.id);
+            self.cluster.found_addresses(Some(member.id), &addresses);
+        }
+        for gone in known.difference(&present) {
+            self.discovery.forget(hint, *gone);
+        }
+        *known = present;
+        if open {
+            let open = invites.into_iter().filter(|invite| invite.state == InviteState::Open);
+            let invites = open.filter_map(|invite| invite.id.parse().ok()).collect();
+            self.discovery.announce(self.announcement(hint, invites));
+        } else if self.discovery.status().announced.is_some() {
+            self.discovery.silence(Duration::ZERO).await;
+        }
+        self.tell(members.iter().find(|member| member.id == own)).await
+    }
+
+    fn announcement(
+        &self,
+        cluster: ClusterHint,
+        invites: Vec<nexus_discovery::InviteId>,
+    ) -> Announcement {
+        let own = self.cluster.node();
+        let status = self.cluster.local_status();
+        let role = match status.members.iter().find(|member| member.id == own) {
+            Some(member) => match member.role {
+                MemberRole::Voter => Role::Voter,
+                MemberRole::Learner => Role::Learner,
+            },
+            None => Role::Other,
+        };
+        let addresses = match *self.place.borrow() {
+            // Elsewhere mDNS gives the addresses of the interface that it speaks on.
+            Place::Given(address) if !address.ip().is_unspecified() => vec![address.ip()],
+            Place::Given(_) | Place::Lan | Place::Silent => Vec::new(),
+        };
+        Announcement {
+            record: Record { cluster, node: own, role, boot: self.cluster.nonce(), invites },
+            port: self.cluster.address().port(),
+            addresses,
+        }
+    }
+
+    /// Tells the cluster where this node is, if it does not know.
+    async fn tell(&self, own: Option<&Member>) -> bool {
+        let addresses = self.addresses();
+        let texts: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
+        // A member that was removed has nothing to tell.
+        let Some(own) = own else { return true };
+        if own.addresses == texts {
+            return true;
+        }
+        match self.describe().await {
+            Ok(_) => {
+                tracing::info!(addresses = texts.join(" "), "told the cluster where this node is");
+                true
+            }
+            Err(error) => {
+                tracing::debug!("the cluster could not be told this node's addresses: {error}");
+                false
+            }
+        }
+    }
+}
+
+/// Waits for a hint that the filter takes; `None` when there will be no more.
+pub(super) async fn next_hint(
+    hints: &mut broadcast::Receiver<Hint>,
+    concerns: impl Fn(&Hint) -> bool,
+) -> Option<()> {
+    loop {
+        match hints.recv().await {
+            Ok(hint) if concerns(&hint) => return Some(()),
+            Ok(_) => {}
+            // What was missed may have been anything.
+            Err(broadcast::error::RecvError::Lagged(_)) => return Some(()),
+            Err(broadcast::error::RecvError::Closed) => return None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn what_is_told_follows_the_place() {
+        let bound = at("127.0.0.1:7000");
+        assert_eq!(advertised(Place::Silent, bound, &[]), [bound]);
+        let given = Place::Given(at("127.0.0.1:0"));
+        assert_eq!(advertised(given, bound, &[]), [at("127.0.0.1:7000")]);
+        let settings = [
+            Advertised { ip: at("10.0.0.1:1").ip(), port: Some(9) },
+            Advertised { ip: at("10.0.0.2:1").ip(), port: None },
+        ];
+        let told = [at("10.0.0.1:9"), at("10.0.0.2:7000")];
+        assert_eq!(advertised(Place::Lan, bound, &settings), told);
+        assert_eq!(advertised(given, bound, &settings), told);
+        assert_eq!(advertised(Place::Silent, bound, &settings), [bound]);
+        let found = advertised(Place::Lan, bound, &[]);
+        assert!(found.iter().all(|address| address.port() == 7000), "{found:?}");
+        assert!(!found.iter().any(|address| address.ip().is_loopback()), "{found:?}");
+    }
+}

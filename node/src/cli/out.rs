@@ -1,0 +1,111 @@
+//! The only place that prints: data to standard output, everything else to standard error.
+
+use std::io::Write as _;
+
+use comfy_table::{Table, presets};
+use nexus_contract::{ApiError, ErrorCode};
+use serde::Serialize;
+
+/// Where a verb puts what it has to say.
+#[derive(Debug)]
+pub(crate) struct Out {
+    json: bool,
+}
+
+impl Out {
+    /// Makes it; with `json` answers and errors are JSON on standard output.
+    pub(crate) fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    /// Returns whether answers are JSON.
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Writes one line of data.
+    pub(crate) fn line(&mut self, text: &str) {
+        // A reader that has gone wants no more; there is nobody to tell.
+        let mut stdout = std::io::stdout().lock();
+        writeln!(stdout, "{text}").and_then(|()| stdout.flush()).ok();
+    }
+
+    /// Writes a value as JSON, in one document.
+    pub(crate) fn value(&mut self, value: &impl Serialize) {
+        match serde_json::to_string_pretty(value) {
+            Ok(text) => self.line(&text),
+            Err(error) => self.note(&format!("answer does not become JSON: {error}")),
+        }
+    }
+
+    /// Writes a table; cells are cleaned of control characters, since text of others is in them.
+    pub(crate) fn table(&mut self, header: &[&str], rows: Vec<Vec<String>>) {
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING);
+        table.set_header(header.iter().copied());
+        for row in rows {
+            table.add_row(row.iter().map(|cell| plain(cell)));
+        }
+        let text = table.to_string();
+        for line in text.lines() {
+            self.line(line.trim_end());
+        }
+    }
+
+    /// Writes a remark that is not data.
+    pub(crate) fn note(&mut self, text: &str) {
+        writeln!(std::io::stderr().lock(), "{text}").ok();
+    }
+
+    /// Writes what to do next.
+    pub(crate) fn hint(&mut self, text: &str) {
+        self.note(&format!("hint: {text}"));
+    }
+
+    /// Writes what the user should know.
+    pub(crate) fn warning(&mut self, text: &str) {
+        self.note(&format!("warning: {text}"));
+    }
+
+    /// Writes why nothing was done, and what to do.
+    pub(crate) fn refusal(&mut self, error: &ApiError) {
+        if self.json {
+            self.value(&error.to_json());
+            return;
+        }
+        let local = matches!(error.code, ErrorCode::Internal | ErrorCode::BadRequest);
+        if local {
+            self.note(&format!("error: {}", error.message));
+        } else {
+            self.note(&format!("error: {} ({})", error.message, error.code));
+        }
+        if let Some(id) = &error.request_id {
+            self.hint(&format!("call again with --request-id {id}: it has one effect"));
+        } else if !local && !error.message.contains(error.code.advice()) {
+            self.hint(error.code.advice());
+        }
+    }
+}
+
+/// Returns a text without control characters, which could rewrite the terminal.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+}
+
+/// Writes a time in the user's zone.
+pub(crate) fn local_time(millis: u64) -> String {
+    let stamp = i64::try_from(millis).ok().and_then(|m| jiff::Timestamp::from_millisecond(m).ok());
+    match stamp {
+        Some(stamp) => local(stamp),
+        None => "an unknown time".to_owned(),
+    }
+}
+
+/// Writes a time that the node gave in UTC in the user's zone; anything else as it is.
+pub(crate) fn local_text(utc: &str) -> String {
+    utc.parse::<jiff::Timestamp>().map_or_else(|_words| utc.to_owned(), local)
+}
+
+fn local(stamp: jiff::Timestamp) -> String {
+    stamp.to_zoned_datetime(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string()
+}

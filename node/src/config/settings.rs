@@ -1,0 +1,249 @@
+//! `settings.json`: what the user set, and the two lines that nexus writes itself.
+//!
+//! Every key is checked by name, so that a slip of the pen is an error that shows the right
+//! spelling, never a default that was silently kept.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use nexus_domain::command::Timing;
+use serde_json::{Map, Value};
+
+use super::folder::{FolderError, write_whole};
+use super::{Advertised, LocalTrust};
+
+/// Every key, in the order of the documentation.
+const KEYS: &[&str] = &[
+    "http",
+    "cluster",
+    "name",
+    "hostId",
+    "advertise",
+    "allowedHosts",
+    "localTrust",
+    "lan",
+    "clusterId",
+    "mdns",
+    "timing",
+    "rateLimit",
+    "rateBurst",
+    "seeds",
+];
+
+/// Keys of n2n-nexus, whose folder this may have been, and what stands in their place.
+const FORMER: &[(&str, &str)] = &[
+    ("host", "use http, as in \"http\": \"127.0.0.1:5688\""),
+    ("port", "use http, as in \"http\": \"127.0.0.1:5688\""),
+    ("discoveryPort", "leave it out: nodes find each other by multicast DNS and seeds"),
+    ("maxAutoTurns", "leave it out: this version starts no turns by itself"),
+    ("stanceReminderMinutes", "leave it out: this version has no meetings"),
+];
+
+/// How alike a key must be to be taken for the one that was meant.
+const NEAR: f64 = 0.75;
+
+/// Why the settings cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SettingsError {
+    #[error("settings {} cannot be read", path.display())]
+    Unreadable { path: PathBuf, source: std::io::Error },
+    #[error("settings {} are not JSON", path.display())]
+    Malformed { path: PathBuf, source: serde_json::Error },
+    #[error("settings {} are not a JSON object: give {{\"key\": value, …}}", path.display())]
+    NotAnObject { path: PathBuf },
+    #[error("settings {}: {key:?} is not a setting: {advice}", path.display())]
+    Unknown { path: PathBuf, key: String, advice: String },
+    #[error("settings {}: {key} is {is}: give {right}", path.display())]
+    Wrong { path: PathBuf, key: &'static str, is: String, right: &'static str },
+    #[error("settings cannot be written")]
+    Write(#[source] FolderError),
+}
+
+/// What stands in `settings.json`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Settings {
+    pub(crate) http: Option<SocketAddr>,
+    pub(crate) cluster: Option<SocketAddr>,
+    pub(crate) name: Option<String>,
+    pub(crate) host_id: Option<String>,
+    pub(crate) advertise: Vec<Advertised>,
+    pub(crate) allowed_hosts: Vec<String>,
+    pub(crate) local_trust: LocalTrust,
+    pub(crate) lan: bool,
+    pub(crate) cluster_id: Option<String>,
+    pub(crate) mdns: bool,
+    pub(crate) timing: Option<Timing>,
+    pub(crate) rate_limit: Option<u32>,
+    pub(crate) rate_burst: Option<u32>,
+    pub(crate) seeds: Vec<String>,
+}
+
+impl Settings {
+    /// Reads the file; none is the same as an empty one.
+    pub(crate) fn read(path: &Path) -> Result<Self, SettingsError> {
+        Self::of(path, &read_object(path)?)
+    }
+
+    fn of(path: &Path, object: &Map<String, Value>) -> Result<Self, SettingsError> {
+        for key in object.keys().filter(|key| !KEYS.contains(&key.as_str())) {
+            let advice = advice(key);
+            return Err(SettingsError::Unknown { path: path.into(), key: key.clone(), advice });
+        }
+        let keys = Keys { path, object };
+        Ok(Self {
+            http: keys.parsed("http", "\"ADDRESS:PORT\", such as \"127.0.0.1:5688\"")?,
+            cluster: keys.parsed("cluster", "\"ADDRESS:PORT\", such as \"192.168.1.5:5689\"")?,
+            name: keys.text("name")?,
+            host_id: keys.text("hostId")?,
+            advertise: keys.advertise()?,
+            allowed_hosts: keys.texts("allowedHosts", "a list of host names")?,
+            local_trust: keys.local_trust()?,
+            lan: keys.switch("lan")?.unwrap_or(false),
+            cluster_id: keys.text("clusterId")?,
+            mdns: keys.switch("mdns")?.unwrap_or(true),
+            timing: keys.timing()?,
+            rate_limit: keys.number("rateLimit", 0, "a whole number from 0 (no limit)")?,
+            rate_burst: keys.number("rateBurst", 1, "a whole number from 1")?,
+            seeds: keys.texts("seeds", "a list of \"HOST:PORT\"")?,
+        })
+    }
+
+    /// Writes keys into the file and leaves the others as they are.
+    pub(crate) fn change(path: &Path, changes: &[(&str, Value)]) -> Result<(), SettingsError> {
+        let before = read_object(path)?;
+        let mut after = before.clone();
+        for (key, value) in changes {
+            match value {
+                Value::Null => drop(after.remove(*key)),
+                value => drop(after.insert((*key).to_owned(), value.clone())),
+            }
+        }
+        if after == before {
+            return Ok(());
+        }
+        let text = format!("{:#}\n", Value::Object(after));
+        write_whole(path, text.as_bytes(), 0o644).map_err(SettingsError::Write)
+    }
+}
+
+fn read_object(path: &Path) -> Result<Map<String, Value>, SettingsError> {
+    let text = match std::fs::read(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Map::new()),
+        Err(source) => return Err(SettingsError::Unreadable { path: path.into(), source }),
+    };
+    match serde_json::from_slice(&text) {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(_) => Err(SettingsError::NotAnObject { path: path.into() }),
+        Err(source) => Err(SettingsError::Malformed { path: path.into(), source }),
+    }
+}
+
+fn advice(key: &str) -> String {
+    if let Some((_, advice)) = FORMER.iter().find(|(former, _)| *former == key) {
+        return format!("it is one of n2n-nexus; {advice}");
+    }
+    let alike = |known: &&str| strsim::jaro_winkler(&known.to_lowercase(), &key.to_lowercase());
+    let near = KEYS.iter().max_by(|a, b| alike(a).total_cmp(&alike(b)));
+    match near.filter(|near| alike(near) >= NEAR) {
+        Some(near) => format!("did you mean {near:?}?"),
+        None => format!("the settings are {}", KEYS.join(", ")),
+    }
+}
+
+/// Looks keys up and says what is wrong with them.
+struct Keys<'a> {
+    path: &'a Path,
+    object: &'a Map<String, Value>,
+}
+
+impl Keys<'_> {
+    fn get(&self, key: &'static str) -> Option<&Value> {
+        self.object.get(key).filter(|value| !value.is_null())
+    }
+
+    fn wrong(&self, key: &'static str, value: &Value, right: &'static str) -> SettingsError {
+        let is = value.to_string().chars().take(80).collect();
+        SettingsError::Wrong { path: self.path.into(), key, is, right }
+    }
+
+    fn parsed<T: std::str::FromStr>(
+        &self,
+        key: &'static str,
+        right: &'static str,
+    ) -> Result<Option<T>, SettingsError> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        match value.as_str().and_then(|text| text.parse().ok()) {
+            Some(parsed) => Ok(Some(parsed)),
+            None => Err(self.wrong(key, value, right)),
+        }
+    }
+
+    fn text(&self, key: &'static str) -> Result<Option<String>, SettingsError> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        match value.as_str().filter(|text| !text.trim().is_empty()) {
+            Some(text) => Ok(Some(text.to_owned())),
+            None => Err(self.wrong(key, value, "a text")),
+        }
+    }
+
+    fn texts(&self, key: &'static str, right: &'static str) -> Result<Vec<String>, SettingsError> {
+        let Some(value) = self.get(key) else { return Ok(Vec::new()) };
+        let texts = value.as_array().and_then(|items| {
+            items.iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>()
+        });
+        texts.ok_or_else(|| self.wrong(key, value, right))
+    }
+
+    fn switch(&self, key: &'static str) -> Result<Option<bool>, SettingsError> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        value.as_bool().map(Some).ok_or_else(|| self.wrong(key, value, "true or false"))
+    }
+
+    fn number(
+        &self,
+        key: &'static str,
+        least: u32,
+        right: &'static str,
+    ) -> Result<Option<u32>, SettingsError> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
+        match number.filter(|number| *number >= least) {
+            Some(number) => Ok(Some(number)),
+            None => Err(self.wrong(key, value, right)),
+        }
+    }
+
+    fn local_trust(&self) -> Result<LocalTrust, SettingsError> {
+        let Some(value) = self.get("localTrust") else { return Ok(LocalTrust::default()) };
+        match value.as_str() {
+            Some("open") => Ok(LocalTrust::Open),
+            Some("token") => Ok(LocalTrust::Token),
+            _ => Err(self.wrong("localTrust", value, "\"open\" or \"token\"")),
+        }
+    }
+
+    fn timing(&self) -> Result<Option<Timing>, SettingsError> {
+        let Some(value) = self.get("timing") else { return Ok(None) };
+        match value.as_str() {
+            Some("wifi") => Ok(Some(Timing::Wifi)),
+            Some("wired") => Ok(Some(Timing::Wired)),
+            Some("relaxed") => Ok(Some(Timing::Relaxed)),
+            Some("auto") => Ok(None),
+            _ => Err(self.wrong("timing", value, "one of auto, wired, wifi, relaxed")),
+        }
+    }
+
+    fn advertise(&self) -> Result<Vec<Advertised>, SettingsError> {
+        const RIGHT: &str = "a list of \"ADDRESS\" or \"ADDRESS:PORT\"";
+        let texts = self.texts("advertise", RIGHT)?;
+        let parse = |text: &String| {
+            if let Ok(whole) = text.parse::<SocketAddr>() {
+                return Some(Advertised { ip: whole.ip(), port: Some(whole.port()) });
+            }
+            text.parse::<IpAddr>().ok().map(|ip| Advertised { ip, port: None })
+        };
+        let parsed: Option<Vec<Advertised>> = texts.iter().map(parse).collect();
+        parsed.ok_or_else(|| self.wrong("advertise", &Value::from(texts), RIGHT))
+    }
+}

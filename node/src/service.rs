@@ -1,0 +1,223 @@
+//! The tools: input → command for the log, or query of the state → output.
+//!
+//! One file a family. A write goes to the log under the caller's request id and is answered when it
+//! is committed; a read is linearizable, or says that it is stale. Nothing here keeps anything of
+//! value: what is in memory only saves work or explains an answer.
+
+pub(crate) mod caller;
+mod chat;
+pub(crate) mod cluster;
+mod conversations;
+mod errors;
+mod events;
+pub(crate) mod invites;
+mod memory;
+mod time;
+
+use nexus_contract::http::ToolCall;
+use nexus_contract::tool::Tool as _;
+use nexus_contract::{ApiError, ErrorCode, ReadMarks, chat as chat_tools, validate};
+use nexus_contract::{conversations as conversation_tools, events as event_tools};
+use nexus_domain::command::ConversationCommand;
+use nexus_domain::conversations::conversation;
+use nexus_domain::{Actor, Command, Fault, Rejection};
+use nexus_raft::{Cluster, Committed, Fresh, ProposeError, Request, View};
+use serde_json::{Map, Value};
+
+use caller::Who;
+use memory::Memory;
+
+/// A request id's bytes: what the log keeps.
+const REQUEST_ID_BYTES_MAX: usize = 200;
+
+/// What serves the tools.
+#[derive(Debug)]
+pub(crate) struct Service {
+    cluster: Cluster,
+    memory: Memory,
+}
+
+/// One call: who, and under which request id.
+#[derive(Debug)]
+pub(crate) struct Call<'a> {
+    tool: &'static str,
+    who: Option<Who>,
+    request_id: Option<&'a str>,
+}
+
+impl Call<'_> {
+    /// Returns the caller, who must be known.
+    fn who(&self) -> Result<&Who, ApiError> {
+        self.who.as_ref().ok_or_else(|| {
+            ApiError::new(
+                ErrorCode::Unidentified,
+                format!(
+                    "{} needs to know who calls: give instanceId in the call's body; each \
+                     instance has its own place in the messages",
+                    self.tool
+                ),
+            )
+        })
+    }
+}
+
+type Answer = Result<Map<String, Value>, ApiError>;
+
+impl Service {
+    /// Makes the service on a cluster.
+    pub(crate) fn new(cluster: Cluster) -> Self {
+        Self { cluster, memory: Memory::default() }
+    }
+
+    /// Serves one call.
+    ///
+    /// # Errors
+    /// Every refusal of the contract; nothing was changed then, except under `unknown_outcome`.
+    pub(crate) async fn call(&self, call: ToolCall) -> Answer {
+        let Some(spec) = nexus_contract::catalog::find(&call.tool) else {
+            return Err(ApiError::unknown_tool(&call.tool));
+        };
+        if let Some(id) = &call.request_id
+            && !(1..=REQUEST_ID_BYTES_MAX).contains(&id.len())
+        {
+            let rule = "requestId: is not usable; give 1 to 200 bytes, or leave it out";
+            return Err(ApiError::invalid_arguments(spec.name, rule));
+        }
+        let who = caller::who(&call, self.cluster.node())
+            .map_err(|rule| ApiError::invalid_arguments(spec.name, rule))?;
+        let about = Call { tool: spec.name, who, request_id: call.request_id.as_deref() };
+        let args = call.args;
+        match spec.name {
+            conversation_tools::Peers::NAME => {
+                let input = validate::input::<conversation_tools::Peers>(args)?;
+                conversations::peers(self, &about, &input).await
+            }
+            conversation_tools::SetProfile::NAME => {
+                let input = validate::input::<conversation_tools::SetProfile>(args)?;
+                conversations::set_profile(self, &about, input).await
+            }
+            chat_tools::SendMessage::NAME => {
+                let input = validate::input::<chat_tools::SendMessage>(args)?;
+                chat::send_message(self, &about, input).await
+            }
+            chat_tools::ReadMessages::NAME => {
+                let input = validate::input::<chat_tools::ReadMessages>(args)?;
+                chat::read_messages(self, &about, &input).await
+            }
+            event_tools::ListEvents::NAME => {
+                let input = validate::input::<event_tools::ListEvents>(args)?;
+                events::list_events(self, &about, &input).await
+            }
+            other => Err(ApiError::internal(format!("tool {other} is listed and not served"))),
+        }
+    }
+
+    /// Puts a command of the caller into the log; makes the caller known here first.
+    async fn propose(&self, about: &Call<'_>, command: Command) -> Result<Committed, ApiError> {
+        let who = about.who()?;
+        self.make_known(about, who).await?;
+        let ask = || {
+            let actor = Actor::Conversation(who.id.clone());
+            let id = about.request_id.map(str::to_owned);
+            self.cluster.propose(Request { actor, id, command: command.clone() })
+        };
+        let outcome = match ask().await {
+            // It moved away between the look and the entry: bring it back, in the same call.
+            Err(ProposeError::Rejected(Rejection::NotHere { .. })) => {
+                self.register(about, who).await?;
+                ask().await
+            }
+            other => other,
+        };
+        let committed = outcome.map_err(|error| errors::write(about.tool, error))?;
+        self.memory.acknowledged(&who.id, committed.index);
+        Ok(committed)
+    }
+
+    /// Registers the caller if the local state does not have it here, or a new process speaks.
+    async fn make_known(&self, about: &Call<'_>, who: &Who) -> Result<(), ApiError> {
+        let known = self
+            .cluster
+            .look(|view| conversation(view, &who.id))
+            .map_err(|error| errors::read(&error))?;
+        let is_here = known.is_some_and(|known| {
+            let same_process = match who.incarnation {
+                // Clients of one folder share an instance id: each of their processes registers
+                // once, not with every turn they take.
+                Some(incarnation) => {
+                    known.incarnation == incarnation || self.memory.spoke(&who.id, incarnation)
+                }
+                None => true,
+            };
+            known.home == self.cluster.node() && same_process
+        });
+        if is_here { Ok(()) } else { self.register(about, who).await }
+    }
+
+    async fn register(&self, about: &Call<'_>, who: &Who) -> Result<(), ApiError> {
+        let incarnation = who.incarnation.unwrap_or(0);
+        let command = Command::Conversation(ConversationCommand::Register {
+            client: who.client,
+            cwd: who.cwd.clone(),
+            incarnation,
+        });
+        let actor = Actor::Conversation(who.id.clone());
+        let outcome = self.cluster.propose(Request { actor, id: None, command }).await;
+        outcome.map_err(|error| errors::not_begun(about.tool, about.request_id, error))?;
+        self.memory.speaks(&who.id, incarnation);
+        Ok(())
+    }
+
+    /// Reads, linearizably where a quorum answers.
+    async fn read<T: Send>(
+        &self,
+        query: impl FnOnce(&View<'_>) -> Result<T, Fault> + Send,
+    ) -> Result<Fresh<T>, ApiError> {
+        self.cluster.read(query).await.map_err(|error| errors::read(&error))
+    }
+
+    /// Says in words that no time is known at which a stale answer was true.
+    fn not_known(&self) -> String {
+        let last = self.cluster.look(|view| nexus_domain::clock::clock(view));
+        let last = last.map_or_else(|_| "unknown".to_owned(), |clock| time::text(clock.at));
+        format!("not known since this node's start; its last entry is of {last}")
+    }
+
+    /// Returns what a reader must know of an answer's age.
+    fn marks<T>(&self, about: &Call<'_>, fresh: &Fresh<T>) -> ReadMarks {
+        let Some(stale) = &fresh.stale else { return ReadMarks::default() };
+        let as_of = match stale.as_of {
+            Some(millis) => time::text(millis),
+            None => self.not_known(),
+        };
+        let own = about.who.as_ref().and_then(|who| self.memory.last(&who.id));
+        let missing = own.is_some_and(|index| fresh.applied < index);
+        ReadMarks {
+            stale: Some(true),
+            as_of: Some(as_of),
+            missing_your_write: missing.then_some(true),
+            ..ReadMarks::default()
+        }
+    }
+}
+
+/// Returns what a writer must know of where its write shows.
+fn written(committed: &Committed) -> ReadMarks {
+    ReadMarks {
+        applied_here: (!committed.applied_here).then_some(false),
+        ..ReadMarks::default()
+    }
+}
+
+/// Writes a time as part of a file's name: UTC, without what file systems dislike.
+pub(crate) fn file_stamp(millis: u64) -> String {
+    time::text(millis).chars().filter(|letter| !matches!(letter, ':' | '.' | '-')).collect()
+}
+
+/// Returns a number of things as the JSON and the metrics count them.
+pub(crate) fn count(number: impl TryInto<u64>) -> u64 {
+    number.try_into().unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+//! Who calls, as the log knows it.
+//!
+//! What a call says of itself is a claim. Codex's conversation is taken from what its client put
+//! beside the call; a use of a tool that Claude Code names says nothing before hooks bind it, so
+//! such a call counts as its instance. Between machines the node's certificate speaks.
+
+use nexus_contract::chat::Identity;
+use nexus_contract::http::{Caller, ToolCall};
+use nexus_domain::NodeId;
+use nexus_domain::command::Client;
+
+/// An id's bytes: what the log takes.
+const ID_BYTES_MAX: usize = 200;
+/// A working directory's bytes: what the log takes.
+const CWD_BYTES_MAX: usize = 4_096;
+
+/// A known caller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Who {
+    /// `codex:…`, or an instance's id.
+    pub(crate) id: String,
+    /// The program it is in.
+    pub(crate) client: Client,
+    /// A number of the process that speaks, where it says so.
+    pub(crate) incarnation: Option<u64>,
+    /// Its working directory; empty when unknown.
+    pub(crate) cwd: String,
+}
+
+impl Who {
+    /// Returns as what it was recognised.
+    pub(crate) fn identity(&self) -> Identity {
+        match self.client {
+            Client::Claude | Client::Codex => Identity::Session,
+            Client::Instance => Identity::Instance,
+        }
+    }
+
+    /// Returns whether it is the command line, which may look and is no conversation.
+    pub(crate) fn is_command_line(&self) -> bool {
+        self.id.starts_with("cli-")
+    }
+}
+
+/// Returns who calls; `None` when the call names nobody.
+///
+/// # Errors
+/// The field that names somebody in a form that no id has, and what would be right.
+pub(crate) fn who(call: &ToolCall, node: NodeId) -> Result<Option<Who>, String> {
+    let incarnation = call.process.as_deref().map(number);
+    let cwd = call.cwd.clone().filter(|cwd| cwd.len() <= CWD_BYTES_MAX && !cwd.contains('\0'));
+    let cwd = cwd.unwrap_or_default();
+    if let Some(Caller::Codex { session_id }) = &call.caller {
+        let id = format!("codex:{session_id}");
+        check("caller.sessionId", &id, session_id.is_empty())?;
+        return Ok(Some(Who { id, client: Client::Codex, incarnation, cwd }));
+    }
+    let Some(given) = &call.instance_id else { return Ok(None) };
+    // Two machines may share a host name, so what was made from it gets the node's id; a user who
+    // chose an id means it.
+    let id = if call.instance_given || !given.starts_with("mcp-") {
+        given.clone()
+    } else {
+        format!("{given}-n{node}")
+    };
+    if given.contains(':') {
+        return Err("instanceId: has a : in it, which only conversations have; give an id of \
+                    letters, digits, dots and dashes"
+            .to_owned());
+    }
+    check("instanceId", &id, given.is_empty())?;
+    Ok(Some(Who { id, client: Client::Instance, incarnation, cwd }))
+}
+
+fn check(field: &str, id: &str, is_empty: bool) -> Result<(), String> {
+    let allowed = |letter: char| letter.is_ascii_alphanumeric() || "._:@#+=~-".contains(letter);
+    if !is_empty && id.len() <= ID_BYTES_MAX && id.chars().all(allowed) {
+        Ok(())
+    } else {
+        let most = ID_BYTES_MAX;
+        Err(format!("{field}: is no id; give 1 to {most} of A-Z a-z 0-9 . _ @ # + = ~ -"))
+    }
+}
+
+/// Returns whose bucket a call is taken from.
+pub(crate) fn bucket(call: &ToolCall) -> String {
+    let name = match (&call.caller, &call.instance_id) {
+        (Some(Caller::Codex { session_id }), _) => session_id,
+        (_, Some(instance)) => instance,
+        (_, None) => return String::new(),
+    };
+    name.chars().take(ID_BYTES_MAX).collect()
+}
+
+/// Makes a number of a process's id: FNV-1a, because the same id must give the same number in every
+/// version, and nobody gains by a collision.
+fn number(process: &str) -> u64 {
+    process.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(instance: Option<&str>, given: bool, codex: Option<&str>) -> ToolCall {
+        ToolCall {
+            instance_id: instance.map(str::to_owned),
+            instance_given: given,
+            caller: codex.map(|id| Caller::Codex { session_id: id.to_owned() }),
+            process: Some("p".to_owned()),
+            ..ToolCall::default()
+        }
+    }
+
+    fn id(call: &ToolCall) -> Option<String> {
+        who(call, 7).unwrap().map(|who| who.id)
+    }
+
+    #[test]
+    fn conversations_go_before_instances() {
+        let both = who(&call(Some("mcp-a"), false, Some("s-1")), 7).unwrap().unwrap();
+        assert_eq!((both.id.as_str(), both.identity()), ("codex:s-1", Identity::Session));
+        let claude = ToolCall {
+            caller: Some(Caller::Claude { tool_use_id: "toolu_1".into() }),
+            ..call(Some("mcp-a"), false, None)
+        };
+        let claude = who(&claude, 7).unwrap().unwrap();
+        assert_eq!((claude.id.as_str(), claude.identity()), ("mcp-a-n7", Identity::Instance));
+    }
+
+    #[test]
+    fn only_made_instance_ids_get_the_node() {
+        assert_eq!(id(&call(Some("mcp-a"), false, None)).as_deref(), Some("mcp-a-n7"));
+        assert_eq!(id(&call(Some("mcp-a"), true, None)).as_deref(), Some("mcp-a"));
+        assert_eq!(id(&call(Some("script"), false, None)).as_deref(), Some("script"));
+        assert_eq!(id(&call(None, false, None)), None);
+    }
+
+    #[test]
+    fn no_instance_speaks_as_a_conversation() {
+        for wrong in ["codex:s", "claude:s", "", "a b", "a/b", "ä", &"x".repeat(201)] {
+            assert!(who(&call(Some(wrong), true, None), 7).is_err(), "{wrong}");
+        }
+        for wrong in ["", "a b", &"x".repeat(201)] {
+            assert!(who(&call(None, true, Some(wrong)), 7).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_process_has_one_number_for_ever() {
+        assert_eq!(number(""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(number("a"), 0xaf63_dc4c_8601_ec8c);
+        assert_ne!(number("a"), number("b"));
+    }
+}

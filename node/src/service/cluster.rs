@@ -1,0 +1,127 @@
+//! The cluster as people see it.
+
+use nexus_contract::http::{
+    ClusterView, DigestPoint, DigestView, Done, MemberState, MemberView, Role,
+};
+use nexus_contract::{ApiError, ErrorCode};
+use nexus_domain::cluster;
+use nexus_raft::{Cluster, DigestAt, MemberRole, MemberStatus, Status};
+
+use super::{errors, time};
+
+/// Returns the cluster in its leader's view, or in this node's own when no leader answers.
+pub(crate) async fn view(handle: &Cluster) -> ClusterView {
+    shown(&handle.status().await, handle.node())
+}
+
+fn shown(status: &Status, own: u64) -> ClusterView {
+    let name = |id: u64| {
+        let member = status.members.iter().find(|member| member.id == id);
+        member.map_or_else(|| format!("node {id}"), |member| member.name.clone())
+    };
+    ClusterView {
+        cluster: status.cluster.clone(),
+        node: name(own),
+        leader: status.leader.map(name),
+        term: status.term,
+        applied: status.applied,
+        quorum: u32::try_from(status.quorum).unwrap_or(u32::MAX),
+        tolerance: u32::try_from(status.tolerance).unwrap_or(u32::MAX),
+        members: status.members.iter().map(member).collect(),
+        stale: status.stale.then_some(true),
+        as_of: status.stale.then(|| match status.as_of {
+            Some(millis) => time::text(millis),
+            None => "not known since this node's start".to_owned(),
+        }),
+        warnings: warnings(status),
+    }
+}
+
+fn member(member: &MemberStatus) -> MemberView {
+    MemberView {
+        id: member.id,
+        name: member.name.clone(),
+        role: match member.role {
+            MemberRole::Voter => Role::Voter,
+            MemberRole::Learner => Role::Learner,
+        },
+        state: match member.state {
+            nexus_raft::MemberState::Up => MemberState::Up,
+            nexus_raft::MemberState::Asleep => MemberState::Asleep,
+            nexus_raft::MemberState::Down => MemberState::Down,
+            nexus_raft::MemberState::Joining => MemberState::Joining,
+        },
+        addresses: member.addresses.clone(),
+        version: member.version.clone(),
+        lag: Some(member.lag),
+        since: (member.since > 0).then(|| time::text(member.since)),
+    }
+}
+
+/// Says what a user should know: which machines writes depend on, and who alone can let others in.
+fn warnings(status: &Status) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let voters = status.members.iter().filter(|member| member.role == MemberRole::Voter);
+    let names: Vec<&str> = voters.map(|member| member.name.as_str()).collect();
+    if status.members.len() > 1 && status.tolerance == 0 {
+        let names = names.join(", ");
+        warnings.push(format!(
+            "writes stop as soon as one of these is away: {names}; three voters can do without \
+             one (nexus invite --voter on a third machine)"
+        ));
+    }
+    let first = status.members.iter().find(|member| member.id == cluster::FIRST_NODE);
+    match first {
+        Some(first) if status.members.len() > 1 => warnings.push(format!(
+            "{} alone holds the key that lets machines join: keep a copy of its data folder",
+            first.name
+        )),
+        None if !status.members.is_empty() && !status.stale => warnings.push(
+            "the first node was removed, and with it the key that lets machines join".to_owned(),
+        ),
+        Some(_) | None => {}
+    }
+    warnings
+}
+
+/// Returns this node's digests.
+pub(crate) fn digest(handle: &Cluster) -> Result<DigestView, ApiError> {
+    let report = handle.digests().map_err(|error| errors::read(&error))?;
+    let own = handle.node();
+    let member = handle.look(|view| cluster::member(view, own));
+    let member = member.map_err(|error| errors::read(&error))?;
+    let point = |mark: &DigestAt| DigestPoint {
+        index: mark.index,
+        // Terms are not kept with digests; an index has one content in every term that has it.
+        term: 0,
+        content: mark.content.clone(),
+        books: mark.books.clone(),
+    };
+    Ok(DigestView {
+        node: member.map_or_else(|| format!("node {own}"), |member| member.name),
+        now: point(&report.now),
+        kept: report.history.iter().map(point).collect(),
+    })
+}
+
+/// Removes the member of that name or id.
+pub(crate) async fn remove(handle: &Cluster, name: &str) -> Result<Done, ApiError> {
+    let members = handle.look(|view| cluster::members(view)).map_err(|error| errors::read(&error))?;
+    let named = members.iter().find(|member| member.name == name);
+    let by_id = || {
+        let id = name.parse::<u64>().ok()?;
+        members.iter().find(|member| member.id == id)
+    };
+    let Some(member) = named.or_else(by_id) else {
+        let names: Vec<&str> = members.iter().map(|member| member.name.as_str()).collect();
+        return Err(ApiError::new(
+            ErrorCode::NotFound,
+            format!("member {name:?} does not exist; the members are {}", names.join(", ")),
+        ));
+    };
+    handle.remove(member.id).await.map_err(|error| errors::write("node remove", error))?;
+    Ok(Done::new(format!(
+        "{} (node {}) is removed; its data folder is of no use to this cluster any more",
+        member.name, member.id
+    )))
+}

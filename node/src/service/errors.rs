@@ -1,0 +1,147 @@
+//! Errors of the log as callers see them: a stable code, what is wrong, what would be right.
+
+use std::time::Duration;
+
+use nexus_contract::{ApiError, ErrorCode};
+use nexus_domain::Rejection;
+use nexus_raft::{ProposeError, ReadError};
+
+/// Turns the end of a write into a refusal.
+pub(super) fn write(tool: &str, error: ProposeError) -> ApiError {
+    match error {
+        ProposeError::Rejected(rejection) => rejected(tool, &rejection),
+        ProposeError::NoQuorum { missing, retry_after } => ApiError::new(
+            ErrorCode::NoQuorum,
+            format!("no majority of the voters answers: {missing}; nothing was done"),
+        )
+        .with_retry_after(whole_seconds(retry_after)),
+        ProposeError::Unknown { request } => ApiError::new(
+            ErrorCode::UnknownOutcome,
+            format!(
+                "no answer came in time, so the call may or may not have been done: call again \
+                 with request id {request}, which has one effect however often it is sent"
+            ),
+        )
+        .with_request_id(request),
+        ProposeError::Busy { retry_after } => ApiError::new(
+            ErrorCode::Busy,
+            "too many writes wait on this node: call again in a moment; nothing was done",
+        )
+        .with_retry_after(whole_seconds(retry_after)),
+        error @ ProposeError::TooLarge { .. } => {
+            ApiError::invalid_arguments(tool, crate::cli::chain(&error))
+        }
+        ProposeError::Stopping => ApiError::new(
+            ErrorCode::Stopping,
+            "the node is stopping; call again once it is back; nothing was done",
+        )
+        .with_retry_after(1),
+        ProposeError::Fatal(what) => ApiError::internal(format!(
+            "the node has stopped working: {what}; look into its log"
+        )),
+    }
+}
+
+/// Turns the end of what must precede a write into a refusal: the write itself was not begun, so an
+/// unknown outcome there is none of the call's.
+pub(super) fn not_begun(tool: &str, request_id: Option<&str>, error: ProposeError) -> ApiError {
+    match error {
+        ProposeError::Unknown { .. } => {
+            let error = ApiError::new(
+                ErrorCode::NoQuorum,
+                "no answer came in time while the caller was made known; the call itself was not \
+                 begun: call again",
+            )
+            .with_retry_after(1);
+            match request_id {
+                Some(id) => error.with_request_id(id),
+                None => error,
+            }
+        }
+        other => write(tool, other),
+    }
+}
+
+/// Turns a refusal of the state machine into ours.
+fn rejected(tool: &str, rejection: &Rejection) -> ApiError {
+    let code = match rejection.code() {
+        "invalid_arguments" => return ApiError::invalid_arguments(tool, rejection),
+        "not_found" => ErrorCode::NotFound,
+        "request_expired" => ErrorCode::RequestExpired,
+        "rate_limited" => ErrorCode::RateLimited,
+        "not_here" => ErrorCode::NotHere,
+        "invite_ended" => ErrorCode::InviteEnded,
+        "internal" => ErrorCode::Internal,
+        // What the state does not allow: a conflict with it, a version too new, too late, or not
+        // the actor's to do.
+        _ => ErrorCode::Conflict,
+    };
+    ApiError::new(code, rejection.to_string())
+}
+
+/// Turns a failed look at the state into a refusal.
+pub(super) fn read(error: &ReadError) -> ApiError {
+    ApiError::internal(crate::cli::chain(error))
+}
+
+/// The messages are taken, and this node does not have them yet.
+pub(super) fn behind(request_id: Option<&str>) -> ApiError {
+    let text = "the messages are taken, and this node is too far behind to show them now: call \
+                again with the same request id, and they come; or read them with afterId";
+    let error = ApiError::new(ErrorCode::UnknownOutcome, text).with_retry_after(1);
+    match request_id {
+        Some(id) => error.with_request_id(id),
+        None => error,
+    }
+}
+
+/// The log answered with another command's reply.
+pub(super) fn odd_reply(tool: &str) -> ApiError {
+    ApiError::internal(format!("the log answered {tool} with another command's reply"))
+}
+
+fn whole_seconds(wait: Duration) -> u64 {
+    wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_keep_their_code_and_name_the_field() {
+        let invalid = Rejection::Invalid { field: "name".into(), rule: "is taken".into() };
+        let error = write("set_profile", ProposeError::Rejected(invalid));
+        assert_eq!(error.code, ErrorCode::InvalidArguments);
+        assert_eq!(error.message, "Invalid arguments for set_profile: name: is taken");
+        for (rejection, code) in [
+            (Rejection::RequestExpired, ErrorCode::RequestExpired),
+            (Rejection::RequestReused, ErrorCode::Conflict),
+            (Rejection::TooManyRequests { limit: 1 }, ErrorCode::RateLimited),
+            (Rejection::NotHere { home: 2 }, ErrorCode::NotHere),
+            (Rejection::NotFound { what: "x".into() }, ErrorCode::NotFound),
+            (Rejection::Conflict { what: "x".into() }, ErrorCode::Conflict),
+            (Rejection::Forbidden { what: "x".into() }, ErrorCode::Conflict),
+            (Rejection::TooLate, ErrorCode::Conflict),
+            (Rejection::VersionTooNew { needs: 2, has: 1 }, ErrorCode::Conflict),
+            (Rejection::Impossible { what: "x".into() }, ErrorCode::Internal),
+        ] {
+            assert_eq!(write("t", ProposeError::Rejected(rejection)).code, code);
+        }
+    }
+
+    #[test]
+    fn the_two_unsure_ends_are_told_apart() {
+        let retry_after = Duration::from_millis(1_500);
+        let missing = "desk sleeps".to_owned();
+        let error = write("t", ProposeError::NoQuorum { missing, retry_after });
+        assert_eq!((error.code, error.retry_after), (ErrorCode::NoQuorum, Some(2)));
+        assert!(error.message.contains("desk sleeps") && error.message.contains("nothing was done"));
+        let error = write("t", ProposeError::Unknown { request: "n1.2.3".into() });
+        assert_eq!(error.code, ErrorCode::UnknownOutcome);
+        assert_eq!(error.request_id.as_deref(), Some("n1.2.3"));
+        let unknown = ProposeError::Unknown { request: "n1.2.3".into() };
+        let error = not_begun("t", Some("mine"), unknown);
+        assert_eq!((error.code, error.request_id.as_deref()), (ErrorCode::NoQuorum, Some("mine")));
+    }
+}

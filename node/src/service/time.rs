@@ -1,0 +1,19 @@
+//! Times as JSON shows them: RFC 3339, UTC, milliseconds.
+
+/// Writes milliseconds since 1970.
+pub(crate) fn text(millis: u64) -> String {
+    let stamp = i64::try_from(millis).ok().and_then(|m| jiff::Timestamp::from_millisecond(m).ok());
+    format!("{:.3}", stamp.unwrap_or(jiff::Timestamp::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_milliseconds_and_a_zone() {
+        assert_eq!(text(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(text(1_764_561_600_007), "2025-12-01T04:00:00.007Z");
+        assert!(text(u64::MAX).ends_with('Z'));
+    }
+}
