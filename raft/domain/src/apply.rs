@@ -49,7 +49,7 @@ pub fn apply(
     if version > SUPPORTED {
         return Err(too_old(version));
     }
-    let needs = entry.proposal.version;
+    let needs = entry.proposal.version.max(entry.proposal.command.needs());
     if needs > version {
         return Ok(Err(Rejection::VersionTooNew { needs, has: version }));
     }

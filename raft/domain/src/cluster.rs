@@ -6,6 +6,7 @@
 
 mod invites;
 mod removal;
+mod voters;
 
 use alloc::format;
 use alloc::string::String;
@@ -16,6 +17,8 @@ use minicbor::{Decode, Encode};
 pub(crate) use crate::cluster::invites::invite_ends;
 pub use crate::cluster::invites::{Invite, InviteState, invite, invites};
 pub(crate) use crate::cluster::removal::{removal_goes_on, removed_node};
+pub(crate) use crate::cluster::voters::Voters;
+pub use crate::cluster::voters::voters;
 use crate::command::{ClusterCommand, Role, Timing};
 use crate::context::{Context, Stop};
 use crate::entry::NodeId;
@@ -173,6 +176,7 @@ pub(crate) fn run(
         ClusterCommand::Describe { name, host, addresses } => {
             describe(state, context, (name, host), addresses, told)
         }
+        ClusterCommand::Voters { voters } => voters::note(state, context, voters, told),
         ClusterCommand::Remove { node } => removal::remove(state, context, *node, told),
         ClusterCommand::SetTiming { timing } => set_timing(state, context, *timing, told),
     }

@@ -98,8 +98,10 @@ fn proposal(decoder: &mut Decoder<'_>) -> Result<Proposal, DecodeError> {
     if needs.is_ok_and(|needs| needs > SUPPORTED) {
         return Err(DecodeError::TooNew);
     }
-    let proposal = strict(decoder)?;
-    if decoder.position() == decoder.input().len() {
+    let proposal: Proposal = strict(decoder)?;
+    // A command must say what it needs, or an older program could not tell it from damage.
+    let says = proposal.version >= proposal.command.needs();
+    if says && decoder.position() == decoder.input().len() {
         Ok(proposal)
     } else {
         Err(DecodeError::Malformed)

@@ -219,6 +219,13 @@ pub enum ClusterCommand {
         #[n(0)]
         id: String,
     },
+    /// Notes who votes, after a change of membership, so that people see promotions. Leader only.
+    #[n(8)]
+    Voters {
+        /// All voters, in the order of their ids.
+        #[n(0)]
+        voters: Vec<NodeId>,
+    },
 }
 
 /// The program that a conversation runs in.
@@ -399,12 +406,23 @@ impl Command {
             | Self::Cluster(
                 ClusterCommand::Found { .. }
                 | ClusterCommand::Admit { .. }
-                | ClusterCommand::Burn { .. },
+                | ClusterCommand::Burn { .. }
+                | ClusterCommand::Voters { .. },
             ) => Origin::Leader,
             Self::Conversation(
                 ConversationCommand::Register { .. } | ConversationCommand::SetProfile { .. },
             )
             | Self::Chat(_) => Origin::Conversation,
+        }
+    }
+
+    /// Returns the state version that this command needs; a proposal says at least this.
+    #[must_use]
+    pub fn needs(&self) -> u32 {
+        match self {
+            Self::System(_) | Self::Cluster(_) | Self::Conversation(_) | Self::Chat(_) => {
+                crate::FIRST_VERSION
+            }
         }
     }
 
@@ -424,6 +442,7 @@ impl Command {
             Self::Cluster(ClusterCommand::Remove { .. }) => "remove",
             Self::Cluster(ClusterCommand::SetTiming { .. }) => "set_timing",
             Self::Cluster(ClusterCommand::Burn { .. }) => "burn",
+            Self::Cluster(ClusterCommand::Voters { .. }) => "voters",
             Self::Conversation(ConversationCommand::Register { .. }) => "register",
             Self::Conversation(ConversationCommand::Transition { .. }) => "transition",
             Self::Conversation(ConversationCommand::SetProfile { .. }) => "set_profile",

@@ -147,6 +147,11 @@ fn members(state: &impl Read, found: &mut Vec<String>) -> Result<(), Fault> {
             found.push(format!("node {id}: has no place for request records"));
         }
     }
+    for node in cluster::voters(state)? {
+        if !tables::MEMBERS.has(state, node)? {
+            found.push(format!("voter {node}: is no member"));
+        }
+    }
     if names.is_empty() == cluster::info(state)?.is_some() {
         found.push(format!("cluster: has {} members", names.len()));
     }

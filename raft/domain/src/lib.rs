@@ -2,7 +2,42 @@
 //!
 //! Every node applies the same log entries to the same state and must end with the same bytes.
 //! So nothing in this crate can reach the world: `no_std` takes away the clock, randomness, files,
-//! sockets, threads, the environment and hash maps in one line. Time and ids come in the [`Entry`].
+//! sockets, threads, the environment and hash maps in one line. Time and ids come in the [`Entry`];
+//! there are no floats; arithmetic is checked or saturates; and [`apply`] is total: an entry that
+//! panics one node panics all of them, and again after each restart.
+//!
+//! Three ends, never mixed: a reply and a [`Rejection`] are both replicated answers, the same
+//! everywhere; a [`Fault`] is a store that cannot be used, and stops the node. A refusal changes
+//! nothing but the books: clock, request records, timers.
+//!
+//! # Reading order
+//!
+//! 1. [`entry`], [`command`], [`reply`], [`rejection`], [`event`]: the words.
+//! 2. [`store`]: the ordered key-value space and overlays; `keys` and `tables`: what stands in it.
+//! 3. [`apply`](mod@apply): the fixed order of checks; `requests`: one effect for each request id.
+//! 4. [`clock`], [`due`], [`system`]: ticks, timers, versions.
+//! 5. The families: [`cluster`], [`conversations`], [`chat`], [`events`].
+//! 6. [`codec`], [`digest`], [`limits`], [`invariants`]: bytes, comparison, bounds, what must hold.
+//!
+//! # How to add a command, in six steps
+//!
+//! 1. [`command`]: the variant with the next number, who may bring it (`origin`), its name in logs
+//!    (`kind`) and the state version that it needs (`needs`). When clusters with the present version
+//!    are in use, that is a new one: raise [`SUPPORTED`], so that nobody meets it unprepared.
+//! 2. `tables`: a row for what it keeps, with a number of its own in the range that says whether it
+//!    is content or books; [`limits`]: a bound with its reason for everything that can grow.
+//! 3. The family: one function, all checks in a fixed order first, then all writes, then the hints;
+//!    a line in the family's `run`; a query for those who read. Nothing but `Context` and the state
+//!    decides.
+//! 4. [`invariants`]: what must hold between its rows and the others'.
+//! 5. `tests/scripts/<family>/`: one file for each situation, every refusal among them (the word goes
+//!    into `tests/script/mod.rs`); `testing::Sequence` and `tests/common` learn to make it, so the
+//!    properties cover it.
+//! 6. `tests/golden.rs`: the command in `number` and `log`, so that its bytes stay; then
+//!    `UPDATE_GOLDENFILES=1 cargo nextest run -p nexus-domain`, and read the diff.
+//!
+//! `ClusterCommand::Voters` was added by exactly these steps, in a commit of its own: `cluster/voters.rs`
+//! is its third, `tests/scripts/cluster/voters` its fifth.
 #![no_std]
 #![deny(
     clippy::float_arithmetic,

@@ -50,6 +50,9 @@ pub const ACTOR_ID_BYTES_MAX: usize = 200;
 /// Members of one cluster; every one gets every entry, and lists of them are scanned.
 pub const MEMBERS_MAX: usize = 128;
 
+/// Voters that are noted: five is the most that is planned, and a joint change names both sets.
+pub const VOTERS_MAX: usize = 16;
+
 /// A member's name: fits a line of `nexus status`.
 pub const MEMBER_NAME_CHARS_MAX: usize = 48;
 

@@ -13,7 +13,7 @@ use minicbor::{Decode, Encode};
 
 use crate::chat::{Cursor, Message, RoomState};
 use crate::clock::Clock;
-use crate::cluster::{ClusterRow, Invite, Member};
+use crate::cluster::{ClusterRow, Invite, Member, Voters};
 use crate::codec;
 use crate::conversations::{Conversation, Totals};
 use crate::events::{EventRow, Window};
@@ -50,6 +50,8 @@ pub(crate) const CLUSTER: Table<(), ClusterRow> = Table::new(0x10);
 pub(crate) const MEMBERS: Table<u64, Member> = Table::new(0x11);
 /// Invites by the public part of their code.
 pub(crate) const INVITES: Table<String, Invite> = Table::new(0x12);
+/// Who votes, as the log last said, one row.
+pub(crate) const VOTERS: Table<(), Voters> = Table::new(0x13);
 
 /// Conversations by id.
 pub(crate) const CONVERSATIONS: Table<String, Conversation> = Table::new(0x18);

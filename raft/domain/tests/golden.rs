@@ -39,11 +39,12 @@ fn number(command: &Command) -> usize {
         Command::Conversation(ConversationCommand::SetProfile { .. }) => 14,
         Command::Chat(ChatCommand::Send { .. }) => 15,
         Command::Chat(ChatCommand::Take { .. }) => 16,
+        Command::Cluster(ClusterCommand::Voters { .. }) => 17,
     }
 }
 
 /// How many commands there are.
-const COMMANDS: usize = 17;
+const COMMANDS: usize = 18;
 
 fn system() -> Vec<Command> {
     let started = SystemCommand::Started {
@@ -157,6 +158,7 @@ fn log() -> Vec<Entry> {
     all.extend(cluster().into_iter().map(|command| ("", command)));
     all.extend(conversations());
     all.push(("", Command::Cluster(ClusterCommand::Remove { node: 12 })));
+    all.push(("", Command::Cluster(ClusterCommand::Voters { voters: vec![1, 13] })));
     let mut entries = Vec::new();
     for ((actor, command), index) in all.into_iter().zip(2u64..) {
         let request = match actor {
@@ -247,8 +249,8 @@ fn every_row_keeps_its_bytes() {
         })
         .collect();
     let all = [
-        0x01, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x0e, 0x10, 0x11, 0x12, 0x18, 0x19, 0x1a, 0x1b,
-        0x20, 0x21, 0x22, 0x28, 0x29,
+        0x01, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x0e, 0x10, 0x11, 0x12, 0x13, 0x18, 0x19, 0x1a,
+        0x1b, 0x20, 0x21, 0x22, 0x28, 0x29,
     ];
     assert_eq!(tables, all, "every table but the state version (02) and the marks (0f) is filled");
 }
@@ -297,10 +299,10 @@ fn every_answer_keeps_its_bytes() {
 fn newer_and_damaged_bytes_are_told_apart() {
     let entry = log().remove(1);
     let bytes = codec::encode_entry(&entry.stamp, &entry.proposal);
-    let mut newer = bytes.clone();
+    let mut newer = bytes;
     newer[0] = 2;
     assert_eq!(codec::decode_entry(3, &newer), Err(codec::DecodeError::TooNew));
-    let mut proposal = entry.proposal.clone();
+    let mut proposal = entry.proposal;
     proposal.version = nexus_domain::SUPPORTED + 1;
     let newer = codec::encode_proposal(&proposal);
     assert_eq!(codec::decode_proposal(&newer), Err(codec::DecodeError::TooNew));

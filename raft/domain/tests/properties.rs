@@ -55,6 +55,7 @@ fn sequences_do_something() {
         "admit",
         "describe",
         "remove",
+        "voters",
         "set_timing",
         "register",
         "set_profile",
@@ -163,7 +164,11 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn bytes_come_back(entry in common::entry()) {
+    fn bytes_come_back(mut entry in common::entry()) {
+        entry.proposal.version = 0;
+        let unsaid = codec::decode_proposal(&codec::encode_proposal(&entry.proposal));
+        prop_assert!(unsaid.is_err(), "a command that does not say what it needs is no proposal");
+        entry.proposal.version = 1;
         let bytes = codec::encode_entry(&entry.stamp, &entry.proposal);
         let decoded = codec::decode_entry(entry.index, &bytes);
         if bytes.len() <= nexus_domain::limits::ENTRY_BYTES_MAX {

@@ -350,7 +350,14 @@ impl Sequence {
                 let addresses = vec!["192.0.2.1:5689".into(); self.length(18)];
                 ClusterCommand::Describe { name, host, addresses }
             }
-            86..=92 => {
+            86..=88 => {
+                let ids = self.nodes.iter().map(|node| node.id);
+                let mut voters: Vec<_> =
+                    ids.take(usize::from(self.random.chance(80)).saturating_add(1)).collect();
+                voters.sort_unstable();
+                ClusterCommand::Voters { voters }
+            }
+            89..=93 => {
                 let place = self.some_node();
                 let node = self.nodes.get(place).map_or(0, |node| node.id);
                 ClusterCommand::Remove { node }

@@ -68,6 +68,7 @@ fn cluster() -> impl Strategy<Value = ClusterCommand> {
             ClusterCommand::Describe { name, host, addresses }
         }),
         number().prop_map(|node| ClusterCommand::Remove { node }),
+        vec(number(), 0..20).prop_map(|voters| ClusterCommand::Voters { voters }),
         timing.prop_map(|timing| ClusterCommand::SetTiming { timing }),
     ]
 }

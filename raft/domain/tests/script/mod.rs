@@ -365,6 +365,15 @@ fn cluster_command(name: &str, args: &mut ArgumentConsumer<'_>) -> Result<Option
                 addresses
             },
         },
+        "voters" => ClusterCommand::Voters {
+            voters: {
+                let mut voters = Vec::new();
+                while let Some(node) = args.next_pos() {
+                    voters.push(node.parse()?);
+                }
+                voters
+            },
+        },
         "remove" => ClusterCommand::Remove { node: position(args, "node")? },
         "timing" => ClusterCommand::SetTiming {
             timing: match args.next_pos() {

@@ -47,6 +47,7 @@ pub(super) fn run(
                 )?;
             }
         }
+        "who-votes" => writeln!(out, "{:?}", cluster::voters(state)?)?,
         "invites" => {
             for invite in cluster::invites(state)? {
                 writeln!(
