@@ -4,7 +4,8 @@
 //!
 //! 1. the clock moves, never back;
 //! 2. the command's state version is one that the cluster has;
-//! 3. its request id is well formed and its node's own; an id that ran gives its first answer again;
+//! 3. its request id is well formed and its node's own; an id that ran gives its first answer
+//!    again;
 //! 4. a node id that was answered and forgotten never runs;
 //! 5. the entry is not too late;
 //! 6. its actor may say this, here;
@@ -34,8 +35,8 @@ use crate::{SUPPORTED, chat, cluster, system};
 
 /// Applies one entry to the state.
 ///
-/// The inner result is the answer, replicated and kept; the outer one is a storage fault: the caller
-/// drops the batch and stops the node. Events are appended only when the command was done.
+/// The inner result is the answer, replicated and kept; the outer one is a storage fault: the
+/// caller drops the batch and stops the node. Events are appended only when the command was done.
 ///
 /// # Errors
 /// A fault when the state cannot be read or written, or is of a newer version than this program.
@@ -55,6 +56,9 @@ pub fn apply(
     }
     if let Err(refusal) = well_formed(entry) {
         return Ok(Err(refusal.cut()));
+    }
+    if let Some(refusal) = system::past_start(store, entry)? {
+        return Ok(Err(refusal));
     }
     let hash = codec::call_hash(&entry.proposal.actor, &entry.proposal.command);
     let mut floor = requests::floor(store, entry.stamp.node)?;

@@ -1,9 +1,9 @@
 //! Chat rooms: messages with numbers, and a cursor for each reader (core.md 6).
 //!
 //! Reading unread messages is a command, because it moves a cursor. A cursor has two positions:
-//! `taken` is what was handed out, `seen` what surely arrived, because the same process called again
-//! afterwards. When another process goes on with the conversation, what lies between is handed out
-//! once more. Bodies are never part of a reply: they are loaded by range from a view.
+//! `taken` is what was handed out, `seen` what surely arrived, because the same process called
+//! again afterwards. When another process goes on with the conversation, what lies between is
+//! handed out once more. Bodies are never part of a reply: they are loaded by range from a view.
 
 mod commands;
 
@@ -104,8 +104,8 @@ pub fn cursor(state: &impl Read, room: &Room, reader: &str) -> Result<Option<Cur
     tables::CURSORS.get(state, (room_key(room), reader))
 }
 
-/// Loads the messages of a range, oldest first, without those from `skip_from`: what a `Take` replied
-/// is loaded with the reader itself as `skip_from`.
+/// Loads the messages of a range, oldest first, without those from `skip_from`: what a `Take`
+/// replied is loaded with the reader itself as `skip_from`.
 ///
 /// At most `limit` and 500 messages, out of at most 4,096 rows.
 ///
@@ -158,8 +158,9 @@ pub fn after(state: &impl Read, room: &Room, id: u64, count: usize) -> Result<Ve
 /// Returns whether a `Take` of this reader would tell it something: messages of others, messages to
 /// offer again, or that it never read here.
 ///
-/// It looks at 4,096 rows at most; when all of them are the reader's own it says yes, and the `Take`
-/// moves the cursor behind them. An unknown reader must register first, so it gets a yes as well.
+/// It looks at 4,096 rows at most; when all of them are the reader's own it says yes, and the
+/// `Take` moves the cursor behind them. An unknown reader must register first, so it gets a yes as
+/// well.
 ///
 /// # Errors
 /// A fault when the state cannot be read.

@@ -1,4 +1,5 @@
-//! Bytes of proposals, entries and stored values. Golden bytes under `tests/golden/` hold them still.
+//! Bytes of proposals, entries and stored values. Golden bytes under `tests/golden/` hold them
+//! still.
 //!
 //! A version byte stands in front of each. Proposals and entries are strict: they are decoded,
 //! encoded again and compared, because a field that one program skips and another obeys would make

@@ -169,7 +169,8 @@ pub enum ClusterCommand {
         #[n(0)]
         id: String,
     },
-    /// Admits a machine; its node id is this entry's index. Leader only, after the secret was checked.
+    /// Admits a machine; its node id is this entry's index. Leader only, after the secret was
+    /// checked.
     #[n(3)]
     Admit {
         /// The invite that it burns.
@@ -264,7 +265,8 @@ pub enum Status {
 /// Commands about conversations and instances; the actor is the conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum ConversationCommand {
-    /// Makes the conversation known, at home on the entry's node; moves it there if it was elsewhere.
+    /// Makes the conversation known, at home on the entry's node; moves it there if it was
+    /// elsewhere.
     #[n(0)]
     Register {
         /// The program it runs in.

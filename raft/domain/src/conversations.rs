@@ -1,8 +1,9 @@
 //! Conversations and instances: who they are, where they are at home, what they do.
 //!
-//! A conversation is at home on the node through which it registered last; only entries of that node
-//! may speak for it (core.md 15). Its id comes from its client and stays; its name is unique among
-//! those that are not offline; its cursors and request ids hang on the id, so they move with it.
+//! A conversation is at home on the node through which it registered last; only entries of that
+//! node may speak for it (core.md 15). Its id comes from its client and stays; its name is unique
+//! among those that are not offline; its cursors and request ids hang on the id, so they move with
+//! it.
 
 mod commands;
 mod presence;
@@ -106,8 +107,8 @@ pub fn by_name(state: &impl Read, name: &str) -> Result<Option<Conversation>, Fa
     }
 }
 
-/// Returns conversations and instances, offline ones too, most recently active first: at most `limit`
-/// and 1,000.
+/// Returns conversations and instances, offline ones too, most recently active first: at most
+/// `limit` and 1,000.
 ///
 /// # Errors
 /// A fault when the state cannot be read, or an index names nothing.

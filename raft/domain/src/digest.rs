@@ -36,8 +36,8 @@ pub struct Mark {
 
 /// Brings the digests up to date with a batch of changes, once, when the batch is complete.
 ///
-/// `last_index` is that of its last entry; batches never span a multiple of 64, where the digests are
-/// kept for comparison.
+/// `last_index` is that of its last entry; batches never span a multiple of 64, where the digests
+/// are kept for comparison.
 ///
 /// # Errors
 /// A fault when the state below the batch cannot be read.
@@ -91,7 +91,8 @@ pub fn history(state: &impl Read) -> Result<Vec<Mark>, Fault> {
     .collect()
 }
 
-/// Returns the digests as a scan of all rows gives them: a difference from [`read`] is a damaged disk.
+/// Returns the digests as a scan of all rows gives them: a difference from [`read`] is a damaged
+/// disk.
 ///
 /// # Errors
 /// A fault when the state cannot be read.

@@ -1,8 +1,8 @@
 //! What is due and when: an index ordered by tick, with a generation that fences old timers
 //! (core.md 4).
 //!
-//! The leader waits for [`first`] and proposes `Fire` with exactly what stands there. `apply` refuses
-//! it when the row is gone or another generation's, or when it comes early.
+//! The leader waits for [`first`] and proposes `Fire` with exactly what stands there. `apply`
+//! refuses it when the row is gone or another generation's, or when it comes early.
 
 use alloc::string::String;
 

@@ -1,8 +1,8 @@
 //! What stands in the log: a proposal, and the stamp that the leader put on it.
 //!
 //! A member makes the [`Proposal`]; the leader adds the [`Stamp`] (time, and the node whose
-//! certificate brought it); the log position gives the index. Nothing here is ever changed in place:
-//! the bytes live for ever.
+//! certificate brought it); the log position gives the index. Nothing here is ever changed in
+//! place: the bytes live for ever.
 
 use alloc::string::String;
 

@@ -1,5 +1,5 @@
-//! Hints of what an entry changed. State decides, events only wake (core.md 10): nothing is ever told
-//! to anybody from an event's payload.
+//! Hints of what an entry changed. State decides, events only wake (core.md 10): nothing is ever
+//! told to anybody from an event's payload.
 
 use alloc::string::String;
 

@@ -22,22 +22,23 @@
 //! # How to add a command, in six steps
 //!
 //! 1. [`command`]: the variant with the next number, who may bring it (`origin`), its name in logs
-//!    (`kind`) and the state version that it needs (`needs`). When clusters with the present version
-//!    are in use, that is a new one: raise [`SUPPORTED`], so that nobody meets it unprepared.
+//!    (`kind`) and the state version that it needs (`needs`). When clusters with the present
+//!    version are in use, that is a new one: raise [`SUPPORTED`], so that nobody meets it
+//!    unprepared.
 //! 2. `tables`: a row for what it keeps, with a number of its own in the range that says whether it
 //!    is content or books; [`limits`]: a bound with its reason for everything that can grow.
 //! 3. The family: one function, all checks in a fixed order first, then all writes, then the hints;
 //!    a line in the family's `run`; a query for those who read. Nothing but `Context` and the state
 //!    decides.
 //! 4. [`invariants`]: what must hold between its rows and the others'.
-//! 5. `tests/scripts/<family>/`: one file for each situation, every refusal among them (the word goes
-//!    into `tests/script/mod.rs`); `testing::Sequence` and `tests/common` learn to make it, so the
-//!    properties cover it.
+//! 5. `tests/scripts/<family>/`: one file for each situation, every refusal among them (the word
+//!    goes into `tests/script/mod.rs`); `testing::Sequence` and `tests/common` learn to make it, so
+//!    the properties cover it.
 //! 6. `tests/golden.rs`: the command in `number` and `log`, so that its bytes stay; then
 //!    `UPDATE_GOLDENFILES=1 cargo nextest run -p nexus-domain`, and read the diff.
 //!
-//! `ClusterCommand::Voters` was added by exactly these steps, in a commit of its own: `cluster/voters.rs`
-//! is its third, `tests/scripts/cluster/voters` its fifth.
+//! `ClusterCommand::Voters` was added by exactly these steps, in a commit of its own:
+//! `cluster/voters.rs` is its third, `tests/scripts/cluster/voters` its fifth.
 #![no_std]
 #![deny(
     clippy::float_arithmetic,

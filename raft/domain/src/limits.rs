@@ -6,8 +6,8 @@
 /// One hour of ticks, for the bounds below.
 const HOUR: u64 = 60 * 60 * 1000;
 
-/// An entry's bytes: the log is one queue, and a larger entry would block everybody else's on a slow
-/// link (core.md 21). Longer bodies come in chunks; a longer entry does not decode.
+/// An entry's bytes: the log is one queue, and a larger entry would block everybody else's on a
+/// slow link (core.md 21). Longer bodies come in chunks; a longer entry does not decode.
 pub const ENTRY_BYTES_MAX: usize = 128 * 1024;
 
 /// A kept outcome's bytes, so that the table of request ids stays small; longer refusals are cut.

@@ -25,8 +25,8 @@ pub(crate) fn is_allowed(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || matches!(letter, '.' | '_' | '@' | '#' | '-')
 }
 
-/// Returns the first name that is not taken: the wanted one, then `base` + mark + 2, 3, …, cut so that
-/// the number fits; `None` when all numbers up to the bound are taken.
+/// Returns the first name that is not taken: the wanted one, then `base` + mark + 2, 3, …, cut so
+/// that the number fits; `None` when all numbers up to the bound are taken.
 pub(crate) fn free(
     wanted: &str,
     base: &str,

@@ -180,7 +180,8 @@ fn bounds(range: &KeyRange) -> (Bound<&Vec<u8>>, Bound<&Vec<u8>>) {
 
 /// Changes on top of a store that are not written to it yet.
 ///
-/// The state machine stacks two: one for the batch, and one for each entry, which a refusal discards.
+/// The state machine stacks two: one for the batch, and one for each entry, which a refusal
+/// discards.
 #[derive(Debug)]
 pub struct Overlay<R> {
     base: R,

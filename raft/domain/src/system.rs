@@ -5,9 +5,10 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use crate::clock::Clock;
-use crate::command::{DueKind, SystemCommand};
+use crate::command::{Command, DueKind, SystemCommand};
 use crate::context::{Context, Stop};
 use crate::due::{self, Due};
+use crate::entry::Entry;
 use crate::event::Event;
 use crate::rejection::Rejection;
 use crate::reply::Reply;
@@ -53,6 +54,28 @@ struct Start<'a> {
     software: &'a str,
 }
 
+/// Returns the refusal of a start that the cluster knows a later one of, or another of the same boot
+/// (core.md 23).
+///
+/// It is asked before the request id: that of an older folder was given before, too, and "expired"
+/// would not tell its owner what to do.
+pub(crate) fn past_start(state: &impl Read, entry: &Entry) -> Result<Option<Rejection>, Fault> {
+    let Command::System(SystemCommand::Started { boot, nonce, .. }) = &entry.proposal.command
+    else {
+        return Ok(None);
+    };
+    let Some(member) = cluster::member(state, entry.stamp.node)? else { return Ok(None) };
+    let known = member.boot;
+    let past = *boot < known || (*boot == known && *nonce != member.nonce);
+    Ok(past.then(|| {
+        Rejection::conflict(format!(
+            "boot {boot}: boot {known} is known; this folder is older than what this machine told \
+             the cluster, or is in use twice: remove the node and join again"
+        ))
+    }))
+}
+
+/// A start that [`past_start`] let pass.
 fn started(
     state: &mut impl Store,
     context: &Context<'_>,
@@ -66,23 +89,14 @@ fn started(
         return Err(Rejection::invalid("supports", "must be a state version, from 1").into());
     }
     let mut member = cluster::present(state, context.node)?;
-    let (boot, nonce) = (start.boot, start.nonce);
-    if boot < member.boot || (boot == member.boot && nonce != member.nonce) {
-        let known = member.boot;
-        return Err(Rejection::conflict(format!(
-            "boot {boot}: boot {known} is known; this folder is older than what this machine told \
-             the cluster, or is in use twice: remove the node and join again"
-        ))
-        .into());
-    }
     let before = member.clone();
-    member.boot = boot;
-    member.nonce = nonce;
+    member.boot = start.boot;
+    member.nonce = start.nonce;
     member.supports = start.supports;
     member.software = start.software.to_string();
     if member != before {
         tables::MEMBERS.put(state, context.node, &member)?;
-        requests::start(state, context.node, boot)?;
+        requests::start(state, context.node, start.boot)?;
         told.push(Event::Members { node: context.node });
     }
     Ok(Reply::Done)

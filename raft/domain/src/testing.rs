@@ -1,9 +1,9 @@
 //! Command sequences for tests, here and wherever this state is stored.
 //!
 //! [`entries`] makes a log from a seed: a cluster with a life of its own (boots, invites, members
-//! that come and go, conversations that move, chat, timers), retries of everything, and what must be
-//! refused. [`batches`] cuts it at random borders, [`apply_batch`] applies one batch in memory as a
-//! node does on its database. The same seed gives the same log for as long as this file stays.
+//! that come and go, conversations that move, chat, timers), retries of everything, and what must
+//! be refused. [`batches`] cuts it at random borders, [`apply_batch`] applies one batch in memory
+//! as a node does on its database. The same seed gives the same log for as long as this file stays.
 
 mod sequence;
 

@@ -1,8 +1,8 @@
 //! Bytes that are written once are read for ever.
 //!
-//! `tests/golden/v1/` holds a log with every command, the state that it makes, and every answer as it
-//! is kept. A program that reads or writes them differently cannot join a cluster of the others; a
-//! new command adds lines, and no line ever changes. `UPDATE_GOLDENFILES=1` writes what is seen.
+//! `tests/golden/v1/` holds a log with every command, the state that it makes, and every answer as
+//! it is kept. A program that reads or writes them differently cannot join a cluster of the others;
+//! a new command adds lines, and no line ever changes. `UPDATE_GOLDENFILES=1` writes what is seen.
 
 #![expect(clippy::unwrap_used, reason = "a test stops where it fails, helpers included")]
 

@@ -147,7 +147,9 @@ proptest! {
     }
 
     #[test]
-    fn anything_at_all_is_answered(seed: u64, hostile in proptest::collection::vec(common::entry(), 1..60)) {
+    fn anything_at_all_is_answered(
+        seed: u64, hostile in proptest::collection::vec(common::entry(), 1..60),
+    ) {
         let mut store = MemoryStore::default();
         let mut entries = testing::entries(seed, 60);
         entries.extend(hostile);

@@ -118,8 +118,8 @@ fn take(
     })
 }
 
-/// Returns up to which number a reader gets messages: `limit` of others and the reader's own between
-/// and behind them, within the bounds of rows and text.
+/// Returns up to which number a reader gets messages: `limit` of others and the reader's own
+/// between and behind them, within the bounds of rows and text.
 fn reach(
     state: &impl Read,
     room: &Room,

@@ -1,7 +1,7 @@
 //! Removing a member: at once for what it may say, in bounded steps for what it leaves behind.
 //!
-//! First its conversations turn offline, so that their names are free and nobody waits for them; any
-//! other node may bring them back. Then its request records go. Its id is never given again.
+//! First its conversations turn offline, so that their names are free and nobody waits for them;
+//! any other node may bring them back. Then its request records go. Its id is never given again.
 
 use alloc::format;
 use alloc::string::{String, ToString};

@@ -54,8 +54,8 @@ fn is_stale(conversation: &Conversation, now: Clock) -> bool {
     now.tick.saturating_sub(conversation.last_active_tick) >= limits::TOUCH_TICKS
 }
 
-/// Notes that the speaker spoke, and brings it back when it was taken for offline; returns its row as
-/// it stands then.
+/// Notes that the speaker spoke, and brings it back when it was taken for offline; returns its row
+/// as it stands then.
 pub(crate) fn active<'a>(
     state: &mut impl Store,
     context: &'a Context<'_>,
@@ -76,8 +76,9 @@ pub(crate) fn active<'a>(
     Ok(Cow::Owned(after))
 }
 
-/// Turns conversations of a removed node offline: looks at a bounded number of those behind `after`,
-/// and returns the last one that it looked at (none: there are no more) and how many it turned.
+/// Turns conversations of a removed node offline: looks at a bounded number of those behind
+/// `after`, and returns the last one that it looked at (none: there are no more) and how many it
+/// turned.
 pub(crate) fn leave(
     state: &mut impl Store,
     node: NodeId,

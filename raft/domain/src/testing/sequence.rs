@@ -63,7 +63,8 @@ struct Node {
     below: u64,
 }
 
-/// An endless log; it applies what it makes to a state of its own, to know what is due and who is in.
+/// An endless log; it applies what it makes to a state of its own, to know what is due and who is
+/// in.
 #[derive(Clone, Debug)]
 pub struct Sequence {
     random: Random,

@@ -24,9 +24,10 @@ const HINTS_MAX: usize = 3;
 ///
 /// A command of the state machine is written `name arguments`, with these keys where the usual does
 /// not do: `node=` (1), `as=` (who speaks; `node` for the node itself), `req=` (a client's id),
-/// `boot=` and `n=` (a node's own id; else its present boot and the next one), `below=` (what is answered, of `abboot=`),
-/// `version=`, `until=` (the tick after which it is too late), `index=`. Time stands still but for
-/// `pass`. After each the invariants must hold, and a refusal must not have touched the content.
+/// `boot=` and `n=` (a node's own id; else its present boot and the next one), `below=` (what is
+/// answered, of `abboot=`), `version=`, `until=` (the tick after which it is too late), `index=`.
+/// Time stands still but for `pass`. After each the invariants must hold, and a refusal must not
+/// have touched the content.
 #[derive(Debug)]
 pub(crate) struct Runner {
     store: MemoryStore,
