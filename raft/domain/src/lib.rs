@@ -3,7 +3,7 @@
 //! Every node applies the same log entries to the same state and must end with the same bytes.
 //! So nothing in this crate can reach the world: `no_std` takes away the clock, randomness, files,
 //! sockets, threads, the environment and hash maps in one line. Time and ids come in the [`Entry`];
-//! there are no floats; arithmetic is checked or saturates; and [`apply`] is total: an entry that
+//! there are no floats; arithmetic is checked or saturates; and [`apply()`] is total: an entry that
 //! panics one node panics all of them, and again after each restart.
 //!
 //! Three ends, never mixed: a reply and a [`Rejection`] are both replicated answers, the same
