@@ -25,7 +25,8 @@ pub enum Rejection {
     /// The request id was answered before and is forgotten: it is never run twice.
     #[n(1)]
     #[error(
-        "requestId: is older than what is kept, so whether it was done is not known here; look before you repeat it with a new id"
+        "requestId: is older than what is kept, so whether it was done is not known here; \
+         look before you repeat it with a new id"
     )]
     RequestExpired,
     /// The request id was used for another call.
@@ -35,7 +36,8 @@ pub enum Rejection {
     /// Too many open request ids.
     #[n(3)]
     #[error(
-        "requestId: {limit} are kept for this caller, no more; wait until old ones end (a client's after 24 hours), or leave it out"
+        "requestId: {limit} are kept for this caller, no more; \
+         wait until old ones end (a client's after 24 hours), or leave it out"
     )]
     TooManyRequests {
         /// The bound.

@@ -54,8 +54,8 @@ struct Start<'a> {
     software: &'a str,
 }
 
-/// Returns the refusal of a start that the cluster knows a later one of, or another of the same boot
-/// (core.md 23).
+/// Returns the refusal of a start that the cluster knows a later one of, or another of the same
+/// boot (core.md 23).
 ///
 /// It is asked before the request id: that of an older folder was given before, too, and "expired"
 /// would not tell its owner what to do.
