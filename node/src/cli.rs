@@ -16,7 +16,6 @@ mod status;
 mod up;
 mod version;
 
-
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -17,8 +17,7 @@ pub(crate) use folder::{Folder, FolderError};
 pub(crate) use settings::{Settings, SettingsError};
 
 /// Where HTTP is served unless the user says otherwise.
-pub(crate) const HTTP_DEFAULT: SocketAddr =
-    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 5688);
+pub(crate) const HTTP_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 5688);
 /// The cluster's UDP port unless the user says otherwise.
 pub(crate) const CLUSTER_PORT: u16 = nexus_discovery::seeds::DEFAULT_PORT;
 /// Calls a second and caller, as clients of n2n-nexus know it.
@@ -224,11 +223,8 @@ fn host_name(allowed: impl Fn(char) -> bool) -> String {
     let full = gethostname::gethostname().to_string_lossy().into_owned();
     let label = full.split('.').next().unwrap_or_default();
     let most = usize::try_from(limits::NAME_CHARS_MAX).unwrap_or(usize::MAX);
-    let name: String = label
-        .chars()
-        .take(most)
-        .map(|letter| if allowed(letter) { letter } else { '-' })
-        .collect();
+    let name: String =
+        label.chars().take(most).map(|letter| if allowed(letter) { letter } else { '-' }).collect();
     if name.is_empty() { "node".to_owned() } else { name }
 }
 

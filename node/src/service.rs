@@ -203,10 +203,7 @@ impl Service {
 
 /// Returns what a writer must know of where its write shows.
 fn written(committed: &Committed) -> ReadMarks {
-    ReadMarks {
-        applied_here: (!committed.applied_here).then_some(false),
-        ..ReadMarks::default()
-    }
+    ReadMarks { applied_here: (!committed.applied_here).then_some(false), ..ReadMarks::default() }
 }
 
 /// Writes a time as part of a file's name: UTC, without what file systems dislike.

@@ -34,11 +34,7 @@ impl std::fmt::Debug for Guard {
 
 impl Guard {
     /// Makes the guard.
-    pub(crate) fn new(
-        token: String,
-        allowed_hosts: &[String],
-        local_trust: LocalTrust,
-    ) -> Self {
+    pub(crate) fn new(token: String, allowed_hosts: &[String], local_trust: LocalTrust) -> Self {
         let allowed_hosts = allowed_hosts.iter().map(|name| name.to_lowercase()).collect();
         Self { token, allowed_hosts, local_trust }
     }

@@ -60,7 +60,10 @@ impl Limiter {
         addresses.check_key(&address).map_err(|early| self.refused(&early))
     }
 
-    fn refused(&self, early: &governor::NotUntil<<DefaultClock as governor::clock::Clock>::Instant>) -> ApiError {
+    fn refused(
+        &self,
+        early: &governor::NotUntil<<DefaultClock as governor::clock::Clock>::Instant>,
+    ) -> ApiError {
         let wait = early.wait_time_from(self.clock.now());
         let seconds = wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).max(1);
         let text = format!("Rate limit exceeded: retry after {seconds}s");

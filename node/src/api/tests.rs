@@ -30,7 +30,8 @@ async fn refusals_carry_their_headers() {
     assert_eq!(body["retryAfter"], 3);
     let response = Refused(ApiError::new(ErrorCode::Unauthorized, "x")).into_response();
     assert_eq!(response.headers()["www-authenticate"], "Bearer");
-    let (status, body) = self::body(unknown_path(Method::GET, Uri::from_static("/x")).await.into_response()).await;
+    let (status, body) =
+        self::body(unknown_path(Method::GET, Uri::from_static("/x")).await.into_response()).await;
     assert_eq!((status, body["code"].as_str()), (StatusCode::NOT_FOUND, Some("not_found")));
 }
 

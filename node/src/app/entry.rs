@@ -157,9 +157,7 @@ pub(super) async fn enter(
             }
             Ok(parts.entered(parts.open(Start::Found).await?, lock))
         }
-        (Plan::Join, Some(code)) => {
-            Ok(parts.entered(parts.join(code, out).await?, lock))
-        }
+        (Plan::Join, Some(code)) => Ok(parts.entered(parts.join(code, out).await?, lock)),
         (Plan::ResumeOrJoin, Some(code)) => parts.resume_or_join(code, lock, out).await,
         (Plan::Resume | Plan::Join | Plan::ResumeOrJoin, _) => {
             Ok(parts.entered(parts.open(Start::Resume).await?, lock))
@@ -211,7 +209,9 @@ impl Parts<'_> {
                 Some(search) => {
                     let limit = if told { AGAIN } else { LOOK };
                     let first = search.next(limit).await;
-                    if first.is_none() { search.again() }
+                    if first.is_none() {
+                        search.again();
+                    }
                     search.candidates()
                 }
                 None => Vec::new(),

@@ -14,8 +14,8 @@ use std::time::Duration;
 use nexus_discovery::{
     Announcement, ClusterHint, Discovery, Hint as Wanted, Record, Role, interfaces,
 };
-use nexus_domain::cluster::{self, InviteState, Member};
 use nexus_domain::NodeId;
+use nexus_domain::cluster::{self, InviteState, Member};
 use nexus_raft::{Cluster, Hint, MemberRole, OpenError, ProposeError};
 use nexus_rt::{Clock, Jobs};
 use serde_json::Value;
@@ -273,7 +273,8 @@ impl Lan {
             },
             None => Role::Other,
         };
-        let addresses = match *self.place.borrow() {
+        let place = *self.place.borrow();
+        let addresses = match place {
             // Elsewhere mDNS gives the addresses of the interface that it speaks on.
             Place::Given(address) if !address.ip().is_unspecified() => vec![address.ip()],
             Place::Given(_) | Place::Lan | Place::Silent => Vec::new(),
@@ -289,9 +290,9 @@ impl Lan {
     async fn tell(&self, own: Option<&Member>) -> bool {
         let addresses = self.addresses();
         let texts: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
-        // A member that was removed has nothing to tell.
+        // A member that was removed has nothing to tell, and a silent one nobody to tell it to.
         let Some(own) = own else { return true };
-        if own.addresses == texts {
+        if own.addresses == texts || *self.place.borrow() == Place::Silent {
             return true;
         }
         match self.describe().await {

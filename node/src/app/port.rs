@@ -82,10 +82,7 @@ pub(crate) async fn bind(address: SocketAddr) -> Result<TcpListener, PortError> 
 }
 
 /// Returns where the listener is.
-pub(crate) fn address(
-    listener: &TcpListener,
-    asked: SocketAddr,
-) -> Result<SocketAddr, PortError> {
+pub(crate) fn address(listener: &TcpListener, asked: SocketAddr) -> Result<SocketAddr, PortError> {
     listener.local_addr().map_err(|source| PortError::Failed { address: asked, source })
 }
 

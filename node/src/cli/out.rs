@@ -73,7 +73,11 @@ impl Out {
             self.value(&error.to_json());
             return;
         }
-        let local = matches!(error.code, ErrorCode::Internal | ErrorCode::BadRequest);
+        // These were written on this machine, and say themselves what to do.
+        let local = matches!(
+            error.code,
+            ErrorCode::Internal | ErrorCode::BadRequest | ErrorCode::NodeUnreachable
+        );
         if local {
             self.note(&format!("error: {}", error.message));
         } else {
@@ -107,5 +111,8 @@ pub(crate) fn local_text(utc: &str) -> String {
 }
 
 fn local(stamp: jiff::Timestamp) -> String {
-    stamp.to_zoned_datetime(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string()
+    stamp
+        .to_zoned_datetime(jiff::tz::TimeZone::system())
+        .strftime("%Y-%m-%d %H:%M:%S %Z")
+        .to_string()
 }

@@ -29,7 +29,7 @@ pub(crate) struct UpArgs {
     data: Option<std::path::PathBuf>,
     #[command(flatten)]
     flags: Flags,
-    /// How log lines are written; NEXUS_LOG says which
+    /// How log lines are written; `NEXUS_LOG` says which
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub(crate) log: LogFormat,
 }

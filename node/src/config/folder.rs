@@ -28,16 +28,17 @@ pub(crate) enum FolderError {
 
 /// Says what to do about an error of the disk, for those that a user can do something about.
 fn advice(error: &std::io::Error) -> &'static str {
-    match error.kind() {
-        ErrorKind::StorageFull => "the disk is full, free some space and start again",
-        ErrorKind::PermissionDenied => {
-            "this user may not, change the folder's owner or give another --data DIR"
-        }
-        ErrorKind::ReadOnlyFilesystem => "the file system is read-only, give another --data DIR",
-        ErrorKind::NotADirectory | ErrorKind::AlreadyExists => {
-            "a file stands where a folder should be, give another --data DIR"
-        }
-        _ => "see the cause",
+    let kind = error.kind();
+    if kind == ErrorKind::StorageFull || kind == ErrorKind::QuotaExceeded {
+        "the disk is full, free some space and start again"
+    } else if kind == ErrorKind::PermissionDenied {
+        "this user may not, change the folder's owner or give another --data DIR"
+    } else if kind == ErrorKind::ReadOnlyFilesystem {
+        "the file system is read-only, give another --data DIR"
+    } else if kind == ErrorKind::NotADirectory || kind == ErrorKind::AlreadyExists {
+        "a file stands where a folder should be, give another --data DIR"
+    } else {
+        "see the cause"
     }
 }
 

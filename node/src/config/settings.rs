@@ -85,7 +85,7 @@ impl Settings {
     }
 
     fn of(path: &Path, object: &Map<String, Value>) -> Result<Self, SettingsError> {
-        for key in object.keys().filter(|key| !KEYS.contains(&key.as_str())) {
+        if let Some(key) = object.keys().find(|key| !KEYS.contains(&key.as_str())) {
             let advice = advice(key);
             return Err(SettingsError::Unknown { path: path.into(), key: key.clone(), advice });
         }
@@ -113,9 +113,10 @@ impl Settings {
         let before = read_object(path)?;
         let mut after = before.clone();
         for (key, value) in changes {
-            match value {
-                Value::Null => drop(after.remove(*key)),
-                value => drop(after.insert((*key).to_owned(), value.clone())),
+            if value.is_null() {
+                after.remove(*key);
+            } else {
+                after.insert((*key).to_owned(), value.clone());
             }
         }
         if after == before {

@@ -100,7 +100,10 @@ fn a_code_that_is_none_is_refused_before_anything() {
     let (_place, folder) = folder("{}");
     let flags = Flags { join: Some("nexus1.voter.abc".to_owned()), ..Flags::default() };
     let text = crate::cli::chain(&Config::load(folder, flags).unwrap_err());
-    assert!(text.starts_with("invite code (--join) cannot be used: invite code is cut off"), "{text}");
+    assert!(
+        text.starts_with("invite code (--join) cannot be used: invite code is cut off"),
+        "{text}"
+    );
 }
 
 #[test]

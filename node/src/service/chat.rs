@@ -129,8 +129,7 @@ async fn bodies(
     again: IdRange,
     fresh: IdRange,
 ) -> Result<Vec<Message>, ApiError> {
-    if !committed.applied_here
-        && !service.cluster.wait_applied(committed.index, BODIES_LIMIT).await
+    if !committed.applied_here && !service.cluster.wait_applied(committed.index, BODIES_LIMIT).await
     {
         return Err(errors::behind(about.request_id));
     }
@@ -164,10 +163,14 @@ async fn unmoved(
         })
         .await?;
     let note = match &fresh.value {
-        Some(_) => "No majority of the voters answers: the messages are shown as far as this node \
-                    has them, and come again.",
-        None => "No majority of the voters answers, and this reader is not known here: older \
-                 messages can be read with latest or afterId.",
+        Some(_) => {
+            "No majority of the voters answers: the messages are shown as far as this node \
+                    has them, and come again."
+        }
+        None => {
+            "No majority of the voters answers, and this reader is not known here: older \
+                 messages can be read with latest or afterId."
+        }
     };
     let messages = fresh.value.iter().flatten().map(|message| shown(message, false)).collect();
     let mut marks = service.marks(about, &fresh);

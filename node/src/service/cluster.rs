@@ -106,7 +106,8 @@ pub(crate) fn digest(handle: &Cluster) -> Result<DigestView, ApiError> {
 
 /// Removes the member of that name or id.
 pub(crate) async fn remove(handle: &Cluster, name: &str) -> Result<Done, ApiError> {
-    let members = handle.look(|view| cluster::members(view)).map_err(|error| errors::read(&error))?;
+    let members =
+        handle.look(|view| cluster::members(view)).map_err(|error| errors::read(&error))?;
     let named = members.iter().find(|member| member.name == name);
     let by_id = || {
         let id = name.parse::<u64>().ok()?;

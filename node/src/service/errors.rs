@@ -36,29 +36,24 @@ pub(super) fn write(tool: &str, error: ProposeError) -> ApiError {
             "the node is stopping; call again once it is back; nothing was done",
         )
         .with_retry_after(1),
-        ProposeError::Fatal(what) => ApiError::internal(format!(
-            "the node has stopped working: {what}; look into its log"
-        )),
+        ProposeError::Fatal(what) => {
+            ApiError::internal(format!("the node has stopped working: {what}; look into its log"))
+        }
     }
 }
 
 /// Turns the end of what must precede a write into a refusal: the write itself was not begun, so an
 /// unknown outcome there is none of the call's.
 pub(super) fn not_begun(tool: &str, request_id: Option<&str>, error: ProposeError) -> ApiError {
-    match error {
-        ProposeError::Unknown { .. } => {
-            let error = ApiError::new(
-                ErrorCode::NoQuorum,
-                "no answer came in time while the caller was made known; the call itself was not \
-                 begun: call again",
-            )
-            .with_retry_after(1);
-            match request_id {
-                Some(id) => error.with_request_id(id),
-                None => error,
-            }
-        }
-        other => write(tool, other),
+    if !matches!(error, ProposeError::Unknown { .. }) {
+        return write(tool, error);
+    }
+    let text = "no answer came in time while the caller was made known; the call itself was not \
+                begun: call again";
+    let error = ApiError::new(ErrorCode::NoQuorum, text).with_retry_after(1);
+    match request_id {
+        Some(id) => error.with_request_id(id),
+        None => error,
     }
 }
 
@@ -136,7 +131,9 @@ mod tests {
         let missing = "desk sleeps".to_owned();
         let error = write("t", ProposeError::NoQuorum { missing, retry_after });
         assert_eq!((error.code, error.retry_after), (ErrorCode::NoQuorum, Some(2)));
-        assert!(error.message.contains("desk sleeps") && error.message.contains("nothing was done"));
+        assert!(
+            error.message.contains("desk sleeps") && error.message.contains("nothing was done")
+        );
         let error = write("t", ProposeError::Unknown { request: "n1.2.3".into() });
         assert_eq!(error.code, ErrorCode::UnknownOutcome);
         assert_eq!(error.request_id.as_deref(), Some("n1.2.3"));

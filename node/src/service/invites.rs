@@ -110,7 +110,8 @@ pub(crate) async fn withdraw(handle: &Cluster, id: &str) -> Result<Done, ApiErro
 
 /// Listens on loopback only again.
 pub(crate) async fn close_lan(handle: &Cluster, lan: &Lan) -> Result<Done, ApiError> {
-    let members = handle.look(|view| cluster::members(view)).map_err(|error| errors::read(&error))?;
+    let members =
+        handle.look(|view| cluster::members(view)).map_err(|error| errors::read(&error))?;
     lan.close(members.len()).await.map_err(|error| refused(&error))?;
     Ok(Done::new("The node listens on loopback only and is silent on the LAN."))
 }
