@@ -161,6 +161,12 @@ impl Book {
         }
     }
 
+    /// Returns the other members that this node knows of.
+    pub(crate) fn others(&self) -> Vec<NodeId> {
+        let pages = lock(&self.pages);
+        pages.members.keys().copied().filter(|node| *node != self.myself.node).collect()
+    }
+
     /// Notes what a peer acknowledged to this node as leader.
     pub(crate) fn acknowledged(&self, node: NodeId, term: u64, index: u64) {
         let mut pages = lock(&self.pages);
@@ -296,6 +302,11 @@ impl Directory for Book {
             seen.address = address;
             pages.dirty = true;
         }
+    }
+
+    fn heard(&self, node: NodeId, from: SocketAddr) {
+        // A node dials from the socket that it listens on.
+        self.hint(Some(node), &[from]);
     }
 
     fn roots(&self) -> Vec<CertificateDer<'static>> {

@@ -145,7 +145,8 @@ impl Core {
         let applied = *self.progress.applied.borrow();
         let wall = self.clock.wall_millis();
         let elapsed = self.clock.boot_millis().saturating_sub(applied.boot_millis);
-        let tick = applied.clock.tick.saturating_add(elapsed);
+        let (tick, at) = nexus_domain::clock::stamp(applied.clock, elapsed, wall);
+        let now = nexus_domain::clock::Clock { tick, at };
         let (first, members, version) = self.state.view(|view| {
             Ok((
                 nexus_domain::due::first(view)?,
@@ -153,7 +154,7 @@ impl Core {
                 nexus_domain::system::state_version(view)?,
             ))
         })?;
-        if let Some(at) = nexus_domain::clock::needs_step(applied.clock, wall)
+        if let Some(at) = nexus_domain::clock::needs_step(now, wall)
             && self.clocks_agree()
         {
             return Ok(Ok(Command::System(SystemCommand::ClockStep { at })));

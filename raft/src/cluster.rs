@@ -44,7 +44,7 @@ const HAND_OVER_LIMIT: Duration = Duration::from_millis(1500);
 #[derive(Clone, Debug)]
 pub struct Cluster {
     core: Arc<Core>,
-    identity: Arc<Mutex<NodeIdentity>>,
+    quic: QuicTransport,
 }
 
 /// An open invite as its maker sees it, once.
@@ -88,31 +88,25 @@ impl Cluster {
         selftest::pre_vote_can_be_refused(config.jobs.clone()).await.map_err(OpenError::Raft)?;
         let core = build(&config, &member, &identity).await?;
         let quic = bind(&core, &config, &identity)?;
-        // The placeholder had no connections.
-        drop(core.link.replace(Arc::new(quic.clone())));
+        core.link.set(Arc::new(quic.clone()));
         start_raft(&core, &member).await?;
         quic.serve(Arc::new(Server { core: core.clone() }));
-        let cluster = Self { core, identity: Arc::new(Mutex::new(identity)) };
-        cluster.spawn_jobs(&config, &member);
+        let cluster = Self { core, quic };
+        cluster.spawn_jobs(&config, &member, &identity);
         Ok(cluster)
     }
 
-    fn spawn_jobs(&self, config: &Config, member: &MemberFile) {
+    fn spawn_jobs(&self, config: &Config, member: &MemberFile, identity: &NodeIdentity) {
         let (core, jobs) = (&self.core, &config.jobs);
-        let addresses = if config.advertise.is_empty() {
-            vec![self.address()]
-        } else {
-            config.advertise.clone()
-        };
         let describe = ClusterCommand::Describe {
             name: String::new(),
             host: config.host.clone(),
-            addresses: addresses.iter().map(ToString::to_string).collect(),
+            addresses: config.advertised(self.address()),
         };
         let founding = member.founder.then(|| ClusterCommand::Found {
             cluster: member.cluster.clone(),
             authority: member.authority.clone(),
-            public_key: lock_identity(&self.identity).key().public_key(),
+            public_key: identity.key().public_key(),
             name: member.name.clone(),
             host: member.host.clone(),
         });
@@ -273,15 +267,8 @@ impl Cluster {
     ///
     /// # Errors
     /// When the address cannot be bound; the old one then stays.
-    pub async fn rebind(&self, config: &Config) -> Result<SocketAddr, OpenError> {
-        let identity = {
-            let identity = lock_identity(&self.identity);
-            NodeIdentity::new(identity.key().duplicate()?, identity.chain().to_vec())?
-        };
-        let quic = bind(&self.core, config, &identity)?;
-        quic.serve(Arc::new(Server { core: self.core.clone() }));
-        let old = self.core.link.replace(Arc::new(quic));
-        old.close(code::REDIAL, "this node listens on another address now").await;
+    pub async fn rebind(&self, bind: SocketAddr) -> Result<SocketAddr, OpenError> {
+        self.quic.rebind(bind).await?;
         Ok(self.address())
     }
 
@@ -368,10 +355,6 @@ fn digest_at(index: u64, digests: &digest::Digests) -> DigestAt {
         content: data_encoding::HEXLOWER.encode(&digests.content),
         books: data_encoding::HEXLOWER.encode(&digests.books),
     }
-}
-
-fn lock_identity(identity: &Mutex<NodeIdentity>) -> std::sync::MutexGuard<'_, NodeIdentity> {
-    crate::store::lock(identity)
 }
 
 /// Runs a job until the node stops.
@@ -478,7 +461,7 @@ async fn build(
         state,
         snapshots,
         progress: Arc::new(Progress::new()),
-        link: Arc::new(Link::new(Arc::new(selftest::Nowhere))),
+        link: Arc::new(Link::new()),
         clock: config.clock.clone(),
         jobs: config.jobs.clone(),
         profile: profile(timing),

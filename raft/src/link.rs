@@ -1,7 +1,7 @@
-//! The transport that can be exchanged under way: `nexus invite` opens the LAN on a new socket.
+//! The way to the transport for parts that are made before it: it is set once, at the start.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,27 +10,26 @@ use nexus_domain::NodeId;
 
 use crate::transport::{CallError, Duplex, Lane, Transport};
 
-/// Passes everything on to the transport of the moment.
-#[derive(Debug)]
+/// Passes everything on to the transport once there is one.
+#[derive(Debug, Default)]
 pub(crate) struct Link {
-    current: RwLock<Arc<dyn Transport>>,
+    transport: OnceLock<Arc<dyn Transport>>,
 }
 
 impl Link {
-    /// Begins with a transport.
-    pub(crate) fn new(first: Arc<dyn Transport>) -> Self {
-        Self { current: RwLock::new(first) }
+    /// Makes a link that leads nowhere yet.
+    pub(crate) fn new() -> Self {
+        Self::default()
     }
 
-    /// Puts another transport in place and returns the old one, which the caller closes.
-    pub(crate) fn replace(&self, next: Arc<dyn Transport>) -> Arc<dyn Transport> {
-        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut *current, next)
+    /// Sets the transport; a second one is ignored.
+    pub(crate) fn set(&self, transport: Arc<dyn Transport>) {
+        let _second = self.transport.set(transport);
     }
+}
 
-    fn current(&self) -> Arc<dyn Transport> {
-        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
+fn nowhere(node: NodeId) -> CallError {
+    CallError::Unreachable { node, cause: "the transport has not started".to_owned() }
 }
 
 impl Transport for Link {
@@ -41,7 +40,10 @@ impl Transport for Link {
         request: Bytes,
         limit: Duration,
     ) -> BoxFuture<'static, Result<Bytes, CallError>> {
-        self.current().call(to, lane, request, limit)
+        match self.transport.get() {
+            Some(transport) => transport.call(to, lane, request, limit),
+            None => Box::pin(async move { Err(nowhere(to)) }),
+        }
     }
 
     fn open(
@@ -51,18 +53,26 @@ impl Transport for Link {
         kind: u8,
         limit: Duration,
     ) -> BoxFuture<'static, Result<Duplex, CallError>> {
-        self.current().open(to, lane, kind, limit)
+        match self.transport.get() {
+            Some(transport) => transport.open(to, lane, kind, limit),
+            None => Box::pin(async move { Err(nowhere(to)) }),
+        }
     }
 
     fn disconnect(&self, to: NodeId) {
-        self.current().disconnect(to);
+        if let Some(transport) = self.transport.get() {
+            transport.disconnect(to);
+        }
     }
 
     fn local_address(&self) -> Option<SocketAddr> {
-        self.current().local_address()
+        self.transport.get()?.local_address()
     }
 
     fn close(&self, code: u32, reason: &str) -> BoxFuture<'static, ()> {
-        self.current().close(code, reason)
+        match self.transport.get() {
+            Some(transport) => transport.close(code, reason),
+            None => Box::pin(async {}),
+        }
     }
 }

@@ -49,6 +49,15 @@ pub struct Config {
     pub jobs: Jobs,
 }
 
+impl Config {
+    /// Returns where other nodes can reach this one: what is advertised, or what is bound.
+    pub(crate) fn advertised(&self, bound: SocketAddr) -> Vec<String> {
+        let usable = !bound.ip().is_unspecified() && bound.port() != 0;
+        let own = (self.advertise.is_empty() && usable).then_some(&bound);
+        self.advertise.iter().chain(own).map(ToString::to_string).collect()
+    }
+}
+
 /// How a node starts.
 #[derive(Clone, Debug)]
 pub enum Start {
@@ -237,7 +246,8 @@ fn found(config: &Config) -> Result<(MemberFile, NodeIdentity), OpenError> {
     let key = NodeKey::generate()?;
     let node = nexus_domain::cluster::FIRST_NODE;
     let certificate = authority.issue(node, &cluster, &key.public_key(), wall)?;
-    let identity = NodeIdentity::new(key, vec![certificate])?;
+    // The authority's certificate travels along: a joiner compares it with its invite code.
+    let identity = NodeIdentity::new(key, vec![certificate, authority.certificate().clone()])?;
     authority.save(&config.data)?;
     identity.save(&config.data)?;
     let member = MemberFile {
@@ -284,6 +294,7 @@ async fn join(
             proof: proof_key.prove_join(&binding).unwrap_or_default(),
             name: config.name.clone(),
             host: config.host.clone(),
+            addresses: config.advertised(config.bind),
         })
     };
     let answered = quic::join(code, seeds, config.clock.clone(), request, JOIN_LIMIT).await;
@@ -297,7 +308,8 @@ async fn join(
         JoinAnswer::Refused(text) => return Err(OpenError::Refused(text)),
         JoinAnswer::Later(text) => return Err(OpenError::Later(text)),
     };
-    let identity = NodeIdentity::new(key, vec![CertificateDer::from(certificate)])?;
+    let chain = vec![CertificateDer::from(certificate), CertificateDer::from(authority.clone())];
+    let identity = NodeIdentity::new(key, chain)?;
     identity.save(&config.data)?;
     let host = config.host.clone();
     let member = MemberFile { node, cluster, name, authority, known, founder: false, host };

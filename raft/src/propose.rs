@@ -173,7 +173,7 @@ impl Core {
             None => RequestId::Node { node: self.node, boot: myself.boot, counter: open.counter },
         };
         let proposal = Proposal {
-            version: 1,
+            version: request.command.needs(),
             request: id.clone(),
             actor: request.actor,
             answered: Answered { boot: myself.boot, below: open.below() },
@@ -209,6 +209,7 @@ impl Core {
         let mut maybe_written = false;
         let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_millis(250));
         let mut told: Option<NodeId> = None;
+        let mut asked = 0_usize;
         loop {
             let limit = if maybe_written { WRITE_LIMIT } else { self.profile.patience() };
             let left = limit.saturating_sub(begun.elapsed());
@@ -216,7 +217,7 @@ impl Core {
                 return Err(self.give_up(maybe_written, proposal));
             }
             let known = self.leader();
-            let Some(leader) = told.take().or(known) else {
+            let Some(leader) = told.take().or(known).or_else(|| self.someone(&mut asked)) else {
                 self.leader_change(None, left).await;
                 continue;
             };
@@ -239,6 +240,14 @@ impl Core {
                 Try::Fatal(text) => return Err(ProposeError::Fatal(text)),
             }
         }
+    }
+
+    /// Returns another member in turn: a node that knows no leader asks the others who leads.
+    fn someone(&self, asked: &mut usize) -> Option<NodeId> {
+        let others = self.book.others();
+        let next = others.get(asked.checked_rem(others.len())?).copied();
+        *asked = asked.saturating_add(1);
+        next
     }
 
     fn give_up(&self, maybe_written: bool, proposal: &Proposal) -> ProposeError {

@@ -21,44 +21,8 @@ use crate::transport::{CallError, Duplex, Lane, Transport};
 use crate::types::{Vote, log_id};
 use crate::wire::{WireVote, encode};
 
-/// A transport without peers: every call ends at once.
-#[derive(Debug)]
-pub(crate) struct Nowhere;
-
-impl Transport for Nowhere {
-    fn call(
-        &self,
-        to: NodeId,
-        _lane: Lane,
-        _request: Bytes,
-        _limit: Duration,
-    ) -> BoxFuture<'static, Result<Bytes, CallError>> {
-        Box::pin(async move { Err(nowhere(to)) })
-    }
-
-    fn open(
-        &self,
-        to: NodeId,
-        _lane: Lane,
-        _kind: u8,
-        _limit: Duration,
-    ) -> BoxFuture<'static, Result<Duplex, CallError>> {
-        Box::pin(async move { Err(nowhere(to)) })
-    }
-
-    fn disconnect(&self, _to: NodeId) {}
-
-    fn local_address(&self) -> Option<SocketAddr> {
-        None
-    }
-
-    fn close(&self, _code: u32, _reason: &str) -> BoxFuture<'static, ()> {
-        Box::pin(async {})
-    }
-}
-
 fn nowhere(node: NodeId) -> CallError {
-    CallError::Unreachable { node, cause: "the transport has not started".to_owned() }
+    CallError::Unreachable { node, cause: "this peer only votes".to_owned() }
 }
 
 /// A transport whose one peer refuses every vote.

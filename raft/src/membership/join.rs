@@ -4,6 +4,7 @@
 //! `Admit`; a signer issues the certificate for exactly the (id, key) that the state then holds. The
 //! same key asks again and gets the same id, so an answer that was lost costs a repeat.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -68,6 +69,8 @@ impl Core {
         if !SecretHash(hash).matches(&request.secret) {
             return self.count_wrong_secret(&request.invite).await;
         }
+        let listens: Vec<SocketAddr> =
+            request.addresses.iter().filter_map(|address| address.parse().ok()).collect();
         let command = Command::Cluster(ClusterCommand::Admit {
             invite: request.invite,
             public_key: request.public_key.clone(),
@@ -76,7 +79,10 @@ impl Core {
         });
         let admitted = self.propose(Request { actor: Actor::Node, id: None, command }).await;
         match admitted.map(|committed| committed.reply) {
-            Ok(Reply::Admitted { node, name }) => self.welcome(node, name).await,
+            Ok(Reply::Admitted { node, name }) => {
+                self.book.hint(Some(node), &listens);
+                self.welcome(node, name).await
+            }
             Ok(_) => JoinAnswer::Later("the state answered something else".to_owned()),
             Err(ProposeError::Rejected(Rejection::Impossible { what })) => JoinAnswer::Later(what),
             Err(ProposeError::Rejected(rejection)) => JoinAnswer::Refused(rejection.to_string()),

@@ -141,13 +141,20 @@ impl Network {
     }
 
     /// Replication: one long stream, requests sent ahead of their answers.
+    ///
+    /// The first request is taken before the stream is opened: openraft's pause after an error is in
+    /// its request stream, and whoever fails without asking for a request is called again at once.
     async fn append_stream<S>(
         &self,
-        input: S,
+        mut input: S,
     ) -> Result<BoxStream<'static, Result<StreamAppendResult<TypeConfig>, Rpc>>, Rpc>
     where
         S: Stream<Item = AppendEntriesRequest<TypeConfig>> + OptionalSend + Unpin + 'static,
     {
+        let Some(first) = input.next().await else {
+            return Ok(Box::pin(futures::stream::empty()));
+        };
+        let input = futures::stream::iter([first]).chain(input);
         let opened =
             self.factory.transport.open(self.target, self.lane, KIND_APPEND, OPEN_LIMIT).await;
         let Duplex { sender, receiver } = opened

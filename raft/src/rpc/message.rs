@@ -183,6 +183,9 @@ pub(crate) struct JoinRequest {
     /// What tells its machine from others.
     #[n(5)]
     pub(crate) host: String,
+    /// Where it listens: until it has described itself in the log, nobody else knows.
+    #[n(6)]
+    pub(crate) addresses: Vec<String>,
 }
 
 /// What a joining machine is told.

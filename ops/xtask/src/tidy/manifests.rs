@@ -9,7 +9,7 @@ use crate::{Finding, Tree};
 ///
 /// A new arrow is a decision and gets a page in `ops/docs/decisions`.
 const ARROWS: [(&str, &[&str]); 10] = [
-    ("nexus-domain", &[]),
+    ("nexus-domain", &["nexus-domain"]),
     ("nexus-rt", &[]),
     ("nexus-raft", &["nexus-domain", "nexus-rt"]),
     ("nexus-discovery", &["nexus-rt"]),
