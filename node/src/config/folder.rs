@@ -18,7 +18,7 @@ const TOKEN_BYTES: usize = 32;
 pub(crate) enum FolderError {
     #[error("data folder is not known on this system: give --data DIR or NEXUS_ROOT")]
     Unknown,
-    #[error("{} cannot be {verb}: {}", path.display(), advice(source))]
+    #[error("{} cannot be {verb}{}", path.display(), advice(source))]
     File { path: PathBuf, verb: &'static str, source: std::io::Error },
     #[error("data folder {} is in use by {holder}", path.display())]
     Held { path: PathBuf, holder: Box<Holder> },
@@ -30,15 +30,15 @@ pub(crate) enum FolderError {
 fn advice(error: &std::io::Error) -> &'static str {
     let kind = error.kind();
     if kind == ErrorKind::StorageFull || kind == ErrorKind::QuotaExceeded {
-        "the disk is full, free some space and start again"
+        ": the disk is full, free some space and start again"
     } else if kind == ErrorKind::PermissionDenied {
-        "this user may not, change the folder's owner or give another --data DIR"
+        ": this user may not, change the folder's owner or give another --data DIR"
     } else if kind == ErrorKind::ReadOnlyFilesystem {
-        "the file system is read-only, give another --data DIR"
+        ": the file system is read-only, give another --data DIR"
     } else if kind == ErrorKind::NotADirectory || kind == ErrorKind::AlreadyExists {
-        "a file stands where a folder should be, give another --data DIR"
+        ": a file stands where a folder should be, give another --data DIR"
     } else {
-        "see the cause"
+        ""
     }
 }
 
