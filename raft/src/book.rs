@@ -96,14 +96,7 @@ impl Book {
                 },
             );
         }
-        Self {
-            myself,
-            log,
-            clock,
-            local,
-            applied: AtomicU64::new(0),
-            pages: Mutex::new(pages),
-        }
+        Self { myself, log, clock, local, applied: AtomicU64::new(0), pages: Mutex::new(pages) }
     }
 
     /// Returns what never changes while the node runs.
@@ -111,16 +104,18 @@ impl Book {
         &self.myself
     }
 
-    /// Renews the pages from the state; what a join told stays until the state has members.
+    /// Renews the pages from the state and returns who is no member any more; what a join told stays
+    /// until the state has members.
     ///
     /// # Errors
     /// A fault when the state cannot be read.
-    pub(crate) fn renew(&self, state: &StateStore) -> Result<(), nexus_domain::Fault> {
-        let (applied, members) = state.view(|view| {
-            Ok((view.applied()?, nexus_domain::cluster::members(view)?))
-        })?;
+    pub(crate) fn renew(&self, state: &StateStore) -> Result<Vec<NodeId>, nexus_domain::Fault> {
+        let (applied, members) =
+            state.view(|view| Ok((view.applied()?, nexus_domain::cluster::members(view)?)))?;
+        let mut gone = Vec::new();
         if !members.is_empty() {
             let mut pages = lock(&self.pages);
+            let before: Vec<NodeId> = pages.members.keys().copied().collect();
             pages.members = members
                 .into_iter()
                 .map(|member| {
@@ -133,9 +128,10 @@ impl Book {
                     (member.id, entry)
                 })
                 .collect();
+            gone.extend(before.into_iter().filter(|node| !pages.members.contains_key(node)));
         }
         self.applied.fetch_max(applied, Ordering::Relaxed);
-        Ok(())
+        Ok(gone)
     }
 
     /// Raises the applied index that admissions are judged by.
@@ -255,10 +251,11 @@ impl Directory for Book {
 
     fn check_hello(&self, peer: &Hello) -> Result<(), Refusal> {
         let mut pages = lock(&self.pages);
-        let recorded = pages
-            .members
-            .get(&peer.node)
-            .map(|member| Seen { boot: member.boot, nonce: member.nonce, ..Seen::default() });
+        let recorded = pages.members.get(&peer.node).map(|member| Seen {
+            boot: member.boot,
+            nonce: member.nonce,
+            ..Seen::default()
+        });
         let seen = pages.peers.seen.entry(peer.node).or_default();
         let checks = recorded.iter().chain(std::iter::once(&*seen));
         for known in checks {
@@ -275,7 +272,8 @@ impl Directory for Book {
             (seen.boot, seen.nonce) = (peer.boot, peer.nonce);
             pages.dirty = true;
         }
-        let ahead = i64::try_from(i128::from(peer.wall_millis) - i128::from(self.clock.wall_millis()));
+        let ahead =
+            i64::try_from(i128::from(peer.wall_millis) - i128::from(self.clock.wall_millis()));
         pages.clocks.insert(peer.node, ahead.unwrap_or(i64::MAX));
         Ok(())
     }
@@ -283,7 +281,8 @@ impl Directory for Book {
     fn addresses(&self, node: NodeId) -> Vec<SocketAddr> {
         let pages = lock(&self.pages);
         let worked = pages.peers.seen.get(&node).and_then(|seen| seen.address.as_ref());
-        let mut addresses: Vec<SocketAddr> = worked.and_then(|it| it.parse().ok()).into_iter().collect();
+        let mut addresses: Vec<SocketAddr> =
+            worked.and_then(|it| it.parse().ok()).into_iter().collect();
         let recorded = pages.members.get(&node).map(|member| member.addresses.as_slice());
         let hints = pages.hints.get(&node).map(Vec::as_slice);
         for address in recorded.into_iter().chain(hints).flatten() {

@@ -13,6 +13,7 @@ use crate::core::Core;
 use crate::machine::Hint;
 use crate::propose::Request;
 use crate::store::lock;
+use crate::transport::Transport as _;
 
 /// How long the leader sleeps at most before it looks at the first due thing again.
 const LOOK_AT_LEAST_EVERY: Duration = Duration::from_secs(30);
@@ -101,8 +102,10 @@ pub(crate) async fn announce(
 
 impl Core {
     fn renew_book(&self) {
-        if let Err(fault) = self.book.renew(&self.state) {
-            tracing::error!("members: {fault}");
+        match self.book.renew(&self.state) {
+            // Who was removed is cut off at once, long streams included.
+            Ok(gone) => gone.into_iter().for_each(|node| self.link.disconnect(node)),
+            Err(fault) => tracing::error!("members: {fault}"),
         }
     }
 

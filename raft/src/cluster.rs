@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use nexus_domain::command::{ClusterCommand, Role};
 use nexus_domain::{Actor, Command, Fault, NodeId, digest};
-use rustls::pki_types::CertificateDer;
 use openraft::async_runtime::WatchReceiver as _;
+use rustls::pki_types::CertificateDer;
 use tokio::sync::{Semaphore, broadcast, watch};
 
 use crate::book::{Book, Myself};
@@ -56,6 +56,21 @@ pub struct Invitation {
     pub id: String,
     /// When it ends, milliseconds since 1970.
     pub expires_at_millis: u64,
+}
+
+/// What a node keeps on its disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Storage {
+    /// The last log index.
+    pub last: u64,
+    /// The log index up to which entries are gone.
+    pub purged: u64,
+    /// The index of the newest snapshot; 0: none.
+    pub snapshot: u64,
+    /// Bytes of the newest snapshot.
+    pub snapshot_bytes: u64,
+    /// Bytes of the log's tables, as RocksDB estimates them.
+    pub log_bytes: u64,
 }
 
 /// Digests of the state (core.md 22): equal on two nodes at the same index.
@@ -297,6 +312,19 @@ impl Cluster {
         self.core.wait_applied(index, limit).await
     }
 
+    /// Returns what the node keeps on its disk.
+    #[must_use]
+    pub fn storage(&self) -> Storage {
+        let folder = self.core.snapshots.newest_folder();
+        Storage {
+            last: self.core.log.last().map_or(0, |id| id.index),
+            purged: self.core.log.purged().map_or(0, |id| id.index),
+            snapshot: folder.as_ref().map_or(0, |folder| folder.manifest().index()),
+            snapshot_bytes: folder.as_ref().map_or(0, |folder| folder.manifest().total()),
+            log_bytes: self.core.log.disk_bytes(),
+        }
+    }
+
     /// Takes a snapshot now, without waiting for it.
     pub async fn snapshot(&self) {
         self.core.snapshot().await;
@@ -394,6 +422,7 @@ async fn watch_raft(core: Arc<Core>) {
         if now != leader && now.is_some() {
             metrics::counter!("nexus_leader_changes_total").increment(1);
             tracing::info!(leader = now, "leader changed");
+            crate::store::lock(&core.freshness).failing_since = None;
         }
         leader = now;
         if metrics.changed().await.is_err() {
@@ -440,8 +469,7 @@ async fn build(
         software: config.software.clone(),
         authority: CertificateDer::from(member.authority.clone()),
     };
-    let book =
-        Arc::new(Book::new(myself, log.clone(), config.clock.clone(), local, &member.known));
+    let book = Arc::new(Book::new(myself, log.clone(), config.clock.clone(), local, &member.known));
     book.renew(&state).map_err(|fault| OpenError::Raft(fault.to_string()))?;
     debug_assert_eq!(identity.subject().node, member.node);
     let recorded = state

@@ -31,7 +31,7 @@ mod upkeep;
 mod view_status;
 mod wire;
 
-pub use cluster::{Cluster, DigestAt, DigestReport, Invitation};
+pub use cluster::{Cluster, DigestAt, DigestReport, Invitation, Storage};
 pub use identity::{InviteCode, InviteError, InviteRole};
 pub use machine::Hint;
 pub use nexus_domain::command::{Role, Timing};

@@ -239,9 +239,8 @@ pub(crate) async fn prepare(
 
 fn found(config: &Config) -> Result<(MemberFile, NodeIdentity), OpenError> {
     let wall = config.clock.wall_millis();
-    let cluster = data_encoding::BASE32_NOPAD
-        .encode(&nexus_rt::unique_bytes::<10>())
-        .to_ascii_lowercase();
+    let cluster =
+        data_encoding::BASE32_NOPAD.encode(&nexus_rt::unique_bytes::<10>()).to_ascii_lowercase();
     let authority = Authority::generate(&cluster, wall)?;
     let key = NodeKey::generate()?;
     let node = nexus_domain::cluster::FIRST_NODE;

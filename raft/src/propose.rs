@@ -14,8 +14,8 @@ use nexus_domain::{
     codec,
 };
 use nexus_rt::Backoff;
-use openraft::errors::{ClientWriteError, RaftError};
 use openraft::async_runtime::WatchReceiver as _;
+use openraft::errors::{ClientWriteError, RaftError};
 use tokio::time::Instant;
 
 use crate::core::Core;
@@ -108,7 +108,10 @@ pub enum ProposeError {
 
 /// One try at one leader.
 enum Try {
-    Applied { index: u64, outcome: Result<Reply, Rejection> },
+    Applied {
+        index: u64,
+        outcome: Result<Reply, Rejection>,
+    },
     /// Not written for certain; perhaps another leads.
     NotLeader(Option<NodeId>),
     /// May be written; ask again when something changed.
@@ -193,6 +196,8 @@ impl Core {
         metrics::histogram!("nexus_commit_seconds").record(begun.elapsed());
         open.parked = matches!(result, Err(ProposeError::Unknown { .. }));
         let (index, outcome) = result?;
+        // A commit proves a quorum: reads need not assume any more that there is none.
+        lock(&self.freshness).failing_since = None;
         let reply = outcome.map_err(ProposeError::Rejected)?;
         let left = WRITE_LIMIT.saturating_sub(begun.elapsed());
         let applied_here = self.wait_applied(index, left).await;
@@ -325,9 +330,7 @@ impl Core {
             Err(error) => return Answer::Failed { text: error.to_string(), again: false },
         };
         match self.write_here(from, proposal).await {
-            Try::Applied { index, outcome } => {
-                Answer::Proposed { index, outcome: outcome.into() }
-            }
+            Try::Applied { index, outcome } => Answer::Proposed { index, outcome: outcome.into() },
             Try::NotLeader(leader) => {
                 Answer::NotLeader { leader: leader.unwrap_or(0), maybe_written: false }
             }
@@ -339,10 +342,8 @@ impl Core {
 
     /// Says which voters are missing and what to do.
     pub(crate) fn who_is_missing(&self) -> String {
-        let members = self
-            .state
-            .view(|view| nexus_domain::cluster::members(view))
-            .unwrap_or_default();
+        let members =
+            self.state.view(|view| nexus_domain::cluster::members(view)).unwrap_or_default();
         let metrics = self.raft().server_metrics();
         let voters: Vec<NodeId> = metrics.borrow_watched().membership_config.voter_ids().collect();
         let others: Vec<String> = voters

@@ -114,14 +114,18 @@ impl Core {
             Some(_) => "no quorum answers; this is what this node knew then".to_owned(),
             None => {
                 let at = self.progress.applied.borrow().clock.at;
-                format!("not known since this node's start; its last entry is of {at} (ms since 1970)")
+                format!(
+                    "not known since this node's start; its last entry is of {at} (ms since 1970)"
+                )
             }
         };
         Stale { as_of, note }
     }
 
     /// Joins the next round: returns the index that a read must wait for.
-    pub(crate) fn round(self: &std::sync::Arc<Self>) -> impl Future<Output = Result<u64, ()>> + use<> {
+    pub(crate) fn round(
+        self: &std::sync::Arc<Self>,
+    ) -> impl Future<Output = Result<u64, ()>> + use<> {
         let (done, wait) = oneshot::channel();
         let mut queue = lock(&self.rounds.queue);
         queue.waiting.push(done);

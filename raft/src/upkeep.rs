@@ -33,7 +33,8 @@ struct Marks {
 /// Runs until the node stops.
 pub(crate) async fn run(core: Arc<Core>) {
     let newest = core.snapshots.newest_folder().map_or(0, |folder| folder.manifest().index());
-    let mut marks = Marks { bytes_at_snapshot: 0, snapshot_at: Instant::now(), before: newest, newest };
+    let mut marks =
+        Marks { bytes_at_snapshot: 0, snapshot_at: Instant::now(), before: newest, newest };
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         core.note_acknowledgements();

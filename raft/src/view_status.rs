@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use nexus_domain::NodeId;
 
-use openraft::Instant as _;
-use openraft::async_runtime::WatchReceiver as _;
 use crate::core::Core;
 use crate::rpc::message::{Answer, Call};
 use crate::status::{MemberRole, MemberState, MemberStatus, Status};
 use crate::store::lock;
 use crate::transport::{Lane, Transport as _};
 use crate::wire::{decode, encode};
+use openraft::Instant as _;
+use openraft::async_runtime::WatchReceiver as _;
 
 /// How long the leader may take to answer.
 const ASK_LIMIT: Duration = Duration::from_secs(2);
@@ -58,11 +58,8 @@ impl Core {
         let members: Vec<MemberStatus> = rows
             .into_iter()
             .map(|row| {
-                let role = if voters.contains(&row.id) {
-                    MemberRole::Voter
-                } else {
-                    MemberRole::Learner
-                };
+                let role =
+                    if voters.contains(&row.id) { MemberRole::Voter } else { MemberRole::Learner };
                 let (state, since) = self.member_state(row.id, leads, row.boot);
                 MemberStatus {
                     id: row.id,

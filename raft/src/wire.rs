@@ -50,11 +50,7 @@ pub(crate) struct WireVote {
 
 impl From<Vote> for WireVote {
     fn from(vote: Vote) -> Self {
-        Self {
-            term: vote.leader_id.term,
-            node: vote.leader_id.node_id,
-            committed: vote.committed,
-        }
+        Self { term: vote.leader_id.term, node: vote.leader_id.node_id, committed: vote.committed }
     }
 }
 
@@ -118,10 +114,7 @@ pub(crate) struct WireStoredMembership {
 
 impl From<&StoredMembership> for WireStoredMembership {
     fn from(stored: &StoredMembership) -> Self {
-        Self {
-            log_id: stored.log_id().map(Into::into),
-            membership: stored.membership().into(),
-        }
+        Self { log_id: stored.log_id().map(Into::into), membership: stored.membership().into() }
     }
 }
 
@@ -192,10 +185,7 @@ pub(crate) struct WireSnapshotMeta {
 
 impl From<&SnapshotMeta> for WireSnapshotMeta {
     fn from(meta: &SnapshotMeta) -> Self {
-        Self {
-            last: meta.last_log_id.map(Into::into),
-            membership: (&meta.last_membership).into(),
-        }
+        Self { last: meta.last_log_id.map(Into::into), membership: (&meta.last_membership).into() }
     }
 }
 

@@ -3,7 +3,7 @@
 
 mod support;
 
-use nexus_raft::{MemberRole, Role};
+use nexus_raft::{MemberRole, ProposeError, Role};
 use support::{LIMIT, Node, post, register, wait_for};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -62,4 +62,94 @@ async fn three_machines_become_three_voters_and_outlive_their_leader() {
         |all| all.iter().all(|digest| digest == &all[0]),
     )
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_machine_that_joins_behind_the_purged_log_gets_a_snapshot() {
+    let one = Node::found("one").await;
+    register(&one, "mcp-a").await.unwrap();
+    for number in 1..=1500_u64 {
+        assert_eq!(post(&one, "mcp-a", &format!("message {number}")).await.unwrap(), number);
+    }
+    one.cluster.snapshot().await;
+    // The log is purged up to the snapshot; nobody else needs it.
+    let purged = || one.cluster.storage().purged;
+    wait_for("a purged log", purged, |purged| *purged > 1400).await;
+    let two = Node::join("two", &one, Role::Learner).await;
+    let applied = one.cluster.local_status().applied;
+    assert!(two.cluster.wait_applied(applied, LIMIT).await, "{:?}", two.cluster.local_status());
+    let last = two
+        .cluster
+        .look(|view| nexus_domain::chat::last_id(view, &nexus_domain::command::Room::Global))
+        .unwrap();
+    assert_eq!(last, 1500);
+    let snapshot = two.cluster.storage().snapshot;
+    assert!(snapshot > 1400, "installed snapshot: {snapshot}");
+    // It serves like any other node, and restarts from what it was sent.
+    register(&two, "mcp-b").await.unwrap();
+    let two = two.stop().await.start().await;
+    assert_eq!(post(&two, "mcp-b", "from the second").await.unwrap(), 1501);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_quorum_writes_fail_certainly_and_reads_are_stale() {
+    let one = Node::found("one").await;
+    let two = Node::join("two", &one, Role::Voter).await;
+    let three = Node::join("three", &one, Role::Voter).await;
+    let voters = || one.cluster.local_status().tolerance;
+    wait_for("a tolerance of one", voters, |tolerance| *tolerance == 1).await;
+    register(&one, "mcp-a").await.unwrap();
+    assert_eq!(post(&one, "mcp-a", "kept").await.unwrap(), 1);
+    let (two, three) = (two.crash().await, three.crash().await);
+    // Accepted just before the others were missed, a write may be unknown; soon it is a plain no.
+    let deadline = tokio::time::Instant::now() + LIMIT;
+    loop {
+        match post(&one, "mcp-a", "lost").await {
+            Err(ProposeError::NoQuorum { missing, .. }) => {
+                assert!(missing.contains("two") && missing.contains("three"), "{missing}");
+                break;
+            }
+            Err(ProposeError::Unknown { .. }) => {}
+            other => panic!("a write without a quorum: {other:?}"),
+        }
+        assert!(tokio::time::Instant::now() < deadline, "writes stay unknown");
+    }
+    let room = nexus_domain::command::Room::Global;
+    let read = one.cluster.read(|view| nexus_domain::chat::last_id(view, &room)).await.unwrap();
+    assert_eq!(read.value, 1);
+    assert!(read.stale.is_some());
+    // They come back, and everything goes on.
+    let (_two, _three) = (two.start().await, three.start().await);
+    let number = post(&one, "mcp-a", "again").await.unwrap();
+    assert!(number >= 2, "{number}");
+    let read = one.cluster.read(|view| nexus_domain::chat::last_id(view, &room)).await.unwrap();
+    assert_eq!((read.value, read.stale), (number, None));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_code_admits_one_machine_and_a_removed_machine_is_cut_off() {
+    let one = Node::found("one").await;
+    let invitation = one.cluster.invite(Role::Learner, LIMIT).await.unwrap();
+    let text = invitation.code.encode();
+    let code = || nexus_raft::InviteCode::parse(&text).unwrap();
+    let two = Node::join_with("two", code(), &one).await.unwrap();
+    // Another machine with the same code is refused; nothing of it stays.
+    let refused = Node::join_with("thief", code(), &one).await;
+    assert!(matches!(refused, Err(nexus_raft::OpenError::Refused(_))), "{:?}", refused.err());
+    // A code of another cluster reaches nobody that it would trust.
+    let other = Node::found("other").await;
+    let foreign = other.cluster.invite(Role::Learner, LIMIT).await.unwrap().code;
+    let unreached = Node::join_with("lost", foreign, &one).await;
+    let unreached = matches!(unreached, Err(nexus_raft::OpenError::Unreachable(_)));
+    assert!(unreached, "a foreign code was taken");
+
+    register(&two, "mcp-two").await.unwrap();
+    one.cluster.remove(two.cluster.node()).await.unwrap();
+    let refused = post(&two, "mcp-two", "from the grave").await;
+    assert!(refused.is_err(), "{refused:?}");
+    let room = nexus_domain::command::Room::Global;
+    let last = one.cluster.read(|view| nexus_domain::chat::last_id(view, &room)).await.unwrap();
+    assert_eq!(last.value, 0, "a removed machine has written");
+    let members = || one.cluster.local_status().members.len();
+    wait_for("one member", members, |members| *members == 1).await;
 }

@@ -63,8 +63,7 @@ pub fn plan(view: &View) -> Option<Step> {
     }
     let voters = view.voters.first()?;
     let is_member = |id: &NodeId| view.members.iter().any(|member| member.id == *id);
-    let removed: BTreeSet<NodeId> =
-        voters.iter().copied().filter(|id| !is_member(id)).collect();
+    let removed: BTreeSet<NodeId> = voters.iter().copied().filter(|id| !is_member(id)).collect();
     if removed.contains(&view.leader) {
         let successor = voters.iter().copied().find(|id| is_member(id) && ready(view, *id))?;
         return Some(Step::HandOver(successor));

@@ -5,14 +5,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nexus_domain::{Fault, NodeId};
-use openraft::{ChangeMembers, EmptyNode};
+use nexus_domain::command::ClusterCommand;
+use nexus_domain::{Actor, Command, Fault, NodeId};
 use openraft::Instant as _;
 use openraft::async_runtime::WatchReceiver as _;
+use openraft::{ChangeMembers, EmptyNode};
 use tokio::time::Instant;
 
 use super::plan::{Member, Step, View, plan};
 use crate::core::{Core, Sighting};
+use crate::propose::Request;
 use crate::store::lock;
 use crate::transport::Transport as _;
 
@@ -44,6 +46,7 @@ pub(crate) async fn run(core: Arc<Core>) {
             continue;
         }
         core.sight();
+        core.note_voters().await;
         let view = match core.planner_view() {
             Ok(view) => view,
             Err(fault) => {
@@ -72,12 +75,42 @@ impl Core {
         let wall = self.clock.wall_millis();
         let mut sightings = lock(&self.sightings);
         for (node, up) in heard {
-            let entry = sightings
-                .entry(node)
-                .or_insert(Sighting { up, since_wall_millis: wall, since: now });
+            let entry = sightings.entry(node).or_insert(Sighting {
+                up,
+                since_wall_millis: wall,
+                since: now,
+            });
             if entry.up != up {
                 *entry = Sighting { up, since_wall_millis: wall, since: now };
             }
+        }
+    }
+
+    /// Writes into the state who votes, when Raft's settled membership says otherwise: so promotions
+    /// are events that people see.
+    async fn note_voters(&self) {
+        let voters: Vec<NodeId> = {
+            let metrics = self.raft().metrics();
+            let metrics = metrics.borrow_watched();
+            let committed = metrics.committed_membership_config.membership();
+            match committed.get_joint_config().as_slice() {
+                [voters] => voters.iter().copied().collect(),
+                _ => return,
+            }
+        };
+        let members = |view: &crate::store::state::View<'_>| {
+            let rows = nexus_domain::cluster::members(view)?;
+            Ok((nexus_domain::cluster::voters(view)?, rows))
+        };
+        let Ok((noted, rows)) = self.state.view(members) else { return };
+        let all_known = voters.iter().all(|id| rows.iter().any(|row| row.id == *id));
+        if noted == voters || !all_known {
+            return;
+        }
+        let command = Command::Cluster(ClusterCommand::Voters { voters });
+        let noted = self.propose(Request { actor: Actor::Node, id: None, command }).await;
+        if let Err(error) = noted {
+            tracing::warn!("membership: voters cannot be noted: {error}");
         }
     }
 

@@ -95,7 +95,11 @@ impl Network {
         }
     }
 
-    async fn vote_call(&self, call: Call, limit: Duration) -> Result<VoteResponse<TypeConfig>, Rpc> {
+    async fn vote_call(
+        &self,
+        call: Call,
+        limit: Duration,
+    ) -> Result<VoteResponse<TypeConfig>, Rpc> {
         match self.call(&call, RPCTypes::Vote, limit).await? {
             Answer::Vote { vote, granted, last } => {
                 Ok(VoteResponse::new(Vote::from(vote), last.map(Into::into), granted))
@@ -157,8 +161,8 @@ impl Network {
         let input = futures::stream::iter([first]).chain(input);
         let opened =
             self.factory.transport.open(self.target, self.lane, KIND_APPEND, OPEN_LIMIT).await;
-        let Duplex { sender, receiver } = opened
-            .map_err(|error| self.rpc_error(&error, RPCTypes::AppendEntries, OPEN_LIMIT))?;
+        let Duplex { sender, receiver } =
+            opened.map_err(|error| self.rpc_error(&error, RPCTypes::AppendEntries, OPEN_LIMIT))?;
         let pace = Arc::new(Pace::default());
         let token = self.factory.jobs.token().child_token();
         let (job_pace, job_token) = (pace.clone(), token.clone());

@@ -12,13 +12,13 @@ use openraft::raft::{AppendEntriesRequest, TransferLeaderRequest};
 
 use super::KIND_APPEND;
 use super::message::{Answer, Call, JoinRequest, WireAppend, WireStreamAnswer};
-use openraft::async_runtime::WatchReceiver as _;
 use crate::core::Core;
 use crate::transport::{
     ChannelBinding, Duplex, FrameReceiver, FrameSender, Handler, Lane, Peer, Refusal, code,
 };
 use crate::types::{TypeConfig, Vote};
 use crate::wire::{WireVote, decode, encode};
+use openraft::async_runtime::WatchReceiver as _;
 
 /// Answers other members.
 #[derive(Clone, Debug)]
@@ -46,13 +46,7 @@ impl Handler for Server {
         })
     }
 
-    fn stream(
-        &self,
-        from: &Peer,
-        lane: Lane,
-        kind: u8,
-        duplex: Duplex,
-    ) -> BoxFuture<'static, ()> {
+    fn stream(&self, from: &Peer, lane: Lane, kind: u8, duplex: Duplex) -> BoxFuture<'static, ()> {
         let (core, from) = (self.core.clone(), from.node);
         Box::pin(async move {
             if kind == KIND_APPEND && lane == Lane::Log {
@@ -136,11 +130,8 @@ impl Core {
                 Err(error) => failed(error),
             },
             Call::Transfer { from, to, last } => {
-                let request = TransferLeaderRequest::<TypeConfig>::new(
-                    from.into(),
-                    to,
-                    last.map(Into::into),
-                );
+                let request =
+                    TransferLeaderRequest::<TypeConfig>::new(from.into(), to, last.map(Into::into));
                 match raft.handle_transfer_leader(request).await {
                     Ok(Ok(())) => Answer::Transfer(None),
                     Ok(Err(error)) => Answer::Transfer(Some(error.to_string())),

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use nexus_domain::command::{Category, ChatCommand, Client, ConversationCommand, Room};
 use nexus_domain::{Actor, Command, Reply};
-use nexus_raft::{Cluster, Committed, Config, ProposeError, Request, Role, Start, Timing};
+use nexus_raft::{
+    Cluster, Committed, Config, InviteCode, OpenError, ProposeError, Request, Role, Start, Timing,
+};
 use nexus_rt::{Jobs, SystemClock};
 use tempfile::TempDir;
 use tokio::time::Instant;
@@ -18,6 +20,7 @@ use tokio::time::Instant;
 pub const LIMIT: Duration = Duration::from_secs(30);
 
 /// A node with its folder and its jobs.
+#[derive(Debug)]
 pub struct Node {
     pub cluster: Cluster,
     pub config: Config,
@@ -60,12 +63,18 @@ impl Node {
     /// Joins the cluster of another node.
     pub async fn join(name: &str, other: &Node, role: Role) -> Self {
         let invitation = other.cluster.invite(role, LIMIT * 10).await.unwrap();
+        Self::join_with(name, invitation.code, other).await.unwrap()
+    }
+
+    /// Joins with a code.
+    pub async fn join_with(name: &str, code: InviteCode, other: &Node) -> Result<Self, OpenError> {
+        show_logs();
         let folder = Arc::new(tempfile::tempdir().unwrap());
         let config = config(folder.path(), name);
         let seeds = vec![other.cluster.address()];
-        let start = Start::Join { code: invitation.code, seeds };
-        let cluster = Cluster::open(config.clone(), start).await.unwrap();
-        Self { cluster, config, folder }
+        let start = Start::Join { code, seeds };
+        let cluster = Cluster::open(config.clone(), start).await?;
+        Ok(Self { cluster, config, folder })
     }
 
     /// Stops the node as a crash would, as far as one process can: nothing is handed over.
@@ -98,7 +107,18 @@ impl Stopped {
     pub async fn start(self) -> Node {
         let Self { mut config, folder } = self;
         config.jobs = Jobs::new();
-        let cluster = Cluster::open(config.clone(), Start::Resume).await.unwrap();
+        // In one process the last holders of the old databases may need a moment to let go.
+        let deadline = Instant::now() + LIMIT;
+        let cluster = loop {
+            match Cluster::open(config.clone(), Start::Resume).await {
+                Ok(cluster) => break cluster,
+                Err(error) if error.to_string().contains("lock hold by current process") => {
+                    assert!(Instant::now() < deadline, "{error}");
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                Err(error) => panic!("{error:?}"),
+            }
+        };
         Node { cluster, config, folder }
     }
 }
@@ -115,22 +135,15 @@ pub async fn register(node: &Node, id: &str) -> Result<Committed, ProposeError> 
 
 /// Posts a message and returns its number.
 pub async fn post(node: &Node, id: &str, text: &str) -> Result<u64, ProposeError> {
-    let command = ChatCommand::Send {
-        room: Room::Global,
-        text: text.to_owned(),
-        category: Category::None,
-    };
+    let command =
+        ChatCommand::Send { room: Room::Global, text: text.to_owned(), category: Category::None };
     match propose(node, id, Command::Chat(command)).await?.reply {
         Reply::Posted { id } => Ok(id),
         other => panic!("a post answered {other:?}"),
     }
 }
 
-pub async fn propose(
-    node: &Node,
-    id: &str,
-    command: Command,
-) -> Result<Committed, ProposeError> {
+pub async fn propose(node: &Node, id: &str, command: Command) -> Result<Committed, ProposeError> {
     let actor = Actor::Conversation(id.to_owned());
     node.cluster.propose(Request { actor, id: None, command }).await
 }
