@@ -16,7 +16,7 @@ use tokio::sync::{broadcast, watch};
 
 use nexus_rt::Clock;
 
-use crate::snapshot::{Builder, Snapshots, SnapshotFolder};
+use crate::snapshot::{Builder, SnapshotFolder, Snapshots};
 use crate::store::log::LogStore;
 use crate::store::rocks::Direct;
 use crate::store::state::{Generation, StateStore};
@@ -99,7 +99,8 @@ impl Machine {
     /// Makes the state machine over open stores.
     ///
     /// # Errors
-    /// When the state's position cannot be read.
+    /// When the state's position cannot be read, or does not fit the log: then this member must be
+    /// replaced.
     pub(crate) fn new(
         state: Arc<StateStore>,
         log: LogStore,
@@ -108,6 +109,8 @@ impl Machine {
         clock: Arc<dyn Clock>,
     ) -> io::Result<Self> {
         let (applied, membership) = state.current().position()?;
+        let snapshot = snapshots.newest_folder().map(|folder| folder.manifest().index());
+        fits(applied.map(|id| id.index), &log, snapshot)?;
         let machine = Self { state, log, snapshots, progress, clock, membership };
         machine.show_applied(applied)?;
         Ok(machine)
@@ -170,8 +173,7 @@ impl Machine {
             let outcome = match &entry.payload {
                 EntryPayload::Blank => Outcome::Nothing,
                 EntryPayload::Membership(membership) => {
-                    self.membership =
-                        StoredMembership::new(Some(entry.log_id), membership.clone());
+                    self.membership = StoredMembership::new(Some(entry.log_id), membership.clone());
                     Outcome::Nothing
                 }
                 EntryPayload::Normal(data) => {
@@ -189,6 +191,26 @@ impl Machine {
         generation.write(overlay.changes(), last, &self.membership)?;
         Ok(outcomes)
     }
+}
+
+/// Checks what the order of writes makes impossible: a state ahead of its log, or entries missing
+/// between the two (core.md 1).
+fn fits(applied: Option<u64>, log: &LogStore, snapshot: Option<u64>) -> io::Result<()> {
+    let purged = log.purged().map(|id| id.index);
+    let last = log.last().map(|id| id.index);
+    let text = if purged > applied {
+        "the log begins behind the state"
+    } else if applied > last && applied > snapshot {
+        // An installed snapshot may be ahead: the log is purged up to it only afterwards.
+        "the state is ahead of the log"
+    } else {
+        return Ok(());
+    };
+    Err(io::Error::other(format!(
+        "{text} (applied {applied:?}, log after {purged:?} up to {last:?}, snapshot {snapshot:?}); \
+         this member must be replaced: remove it from another node with `nexus node remove`, then \
+         join again with an empty folder"
+    )))
 }
 
 /// Turns an index into a metric's value; metrics are floats, and lose nothing below 2^53.
@@ -253,7 +275,12 @@ impl RaftStateMachine<TypeConfig> for Machine {
         }
     }
 
-    async fn try_create_snapshot_builder(&mut self, _force: bool) -> Option<Builder> {
+    /// Waits with the next one while one of before is still sent: no third folder is made.
+    async fn try_create_snapshot_builder(&mut self, force: bool) -> Option<Builder> {
+        if !force && self.snapshots.crowded() {
+            tracing::info!("snapshot: put off, the one before is still being sent");
+            return None;
+        }
         Some(self.get_snapshot_builder().await)
     }
 
@@ -268,16 +295,19 @@ impl RaftStateMachine<TypeConfig> for Machine {
         snapshot: SnapshotFolder,
     ) -> Result<(), io::Error> {
         self.log.flusher().all_on_disk().await?;
-        self.snapshots.install(&self.state, meta, &snapshot)?;
+        let state = self.state.clone();
+        if let Err(error) = self.snapshots.install(state, meta.clone(), snapshot).await {
+            tracing::error!("state: stopped at a snapshot: {error}");
+            self.progress.fatal.send_replace(Some(error.to_string()));
+            return Err(error);
+        }
         self.membership = meta.last_membership.clone();
         self.show_applied(meta.last_log_id)?;
         drop(self.progress.hints.send(Hint::Reset));
         Ok(())
     }
 
-    async fn get_current_snapshot(
-        &mut self,
-    ) -> Result<Option<crate::types::Snapshot>, io::Error> {
+    async fn get_current_snapshot(&mut self) -> Result<Option<crate::types::Snapshot>, io::Error> {
         self.snapshots.newest()
     }
 }

@@ -10,6 +10,7 @@ use rocksdb::checkpoint::Checkpoint;
 
 use super::manifest::Manifest;
 use super::{MANIFEST, SnapshotFolder, Snapshots};
+use crate::store::failpoint::failpoint;
 use crate::store::folder::{sync_files, sync_folder, write_file};
 use crate::store::rocks::io_error;
 use crate::store::state::Generation;
@@ -19,7 +20,16 @@ use crate::types::{SnapshotMeta, TypeConfig};
 #[derive(Debug)]
 pub(crate) struct Builder {
     snapshots: Arc<Snapshots>,
-    checkpoint: io::Result<(PathBuf, SnapshotMeta)>,
+    checkpoint: io::Result<Taken>,
+}
+
+/// What the worker took.
+#[derive(Debug)]
+enum Taken {
+    /// A checkpoint, to be finished.
+    Checkpoint(PathBuf, SnapshotMeta),
+    /// Nothing was applied since the newest snapshot: it is the one.
+    Newest(SnapshotFolder),
 }
 
 impl Snapshots {
@@ -33,9 +43,14 @@ impl Snapshots {
         Builder { snapshots: self.clone(), checkpoint }
     }
 
-    fn take(&self, generation: &Generation) -> io::Result<(PathBuf, SnapshotMeta)> {
+    fn take(&self, generation: &Generation) -> io::Result<Taken> {
         let (last_log_id, last_membership) = generation.position()?;
         let meta = SnapshotMeta { last_log_id, last_membership };
+        if let Some(newest) = self.newest_folder()
+            && newest.manifest().meta()? == meta
+        {
+            return Ok(Taken::Newest(newest));
+        }
         let index = last_log_id.map_or(0, |id| id.index);
         let path = self.root.join(format!("s-{index:020}.new"));
         if path.exists() {
@@ -45,21 +60,26 @@ impl Snapshots {
         Checkpoint::new(generation as &rocksdb::DB)
             .and_then(|checkpoint| checkpoint.create_checkpoint(&path))
             .map_err(io_error)?;
-        Ok((path, meta))
+        failpoint("build.taken");
+        Ok(Taken::Checkpoint(path, meta))
     }
 }
 
 impl RaftSnapshotBuilder<TypeConfig> for Builder {
     type SnapshotData = SnapshotFolder;
 
-    async fn build_snapshot(
-        &mut self,
-    ) -> Result<crate::types::Snapshot, io::Error> {
+    async fn build_snapshot(&mut self) -> Result<crate::types::Snapshot, io::Error> {
         let taken = std::mem::replace(
             &mut self.checkpoint,
             Err(io::Error::other("snapshot: was built before")),
         );
-        let (path, meta) = taken?;
+        let (path, meta) = match taken? {
+            Taken::Checkpoint(path, meta) => (path, meta),
+            Taken::Newest(folder) => {
+                let meta = folder.manifest().meta()?;
+                return Ok(openraft::Snapshot { meta, snapshot: folder });
+            }
+        };
         let job_meta = meta.clone();
         let folder = self
             .snapshots
@@ -67,7 +87,7 @@ impl RaftSnapshotBuilder<TypeConfig> for Builder {
             .blocking("snapshot-build", move || finish(&path, &job_meta))
             .await
             .map_err(io::Error::other)??;
-        self.snapshots.adopt(folder.clone());
+        self.snapshots.adopt(&folder);
         tracing::info!(
             index = folder.manifest().index(),
             bytes = folder.manifest().total(),
@@ -81,14 +101,17 @@ impl RaftSnapshotBuilder<TypeConfig> for Builder {
 fn finish(path: &Path, meta: &SnapshotMeta) -> io::Result<SnapshotFolder> {
     let manifest = Manifest::of(path, meta)?;
     write_file(&path.join(MANIFEST), &manifest.to_bytes())?;
+    failpoint("build.described");
     sync_files(path)?;
     let index = manifest.index();
     let root = path.parent().unwrap_or_else(|| Path::new("."));
     let name = root.join(format!("s-{index:020}-{}", manifest.id()));
     if name.exists() {
-        fs::remove_dir_all(&name)?;
+        super::remove_folder(&name)?;
     }
+    failpoint("build.synced");
     fs::rename(path, &name)?;
+    failpoint("build.renamed");
     sync_folder(root)?;
     Ok(SnapshotFolder::new(name, manifest))
 }

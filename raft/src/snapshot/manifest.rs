@@ -1,5 +1,6 @@
 //! What a snapshot consists of: its place in the log, and its files with sizes and checksums.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -14,6 +15,8 @@ use crate::wire::{WireSnapshotMeta, seal, unseal};
 pub(crate) const FORMAT: u32 = 1;
 /// Files of one snapshot: a state of 1 GiB has some hundred.
 const FILES_MAX: usize = 10_000;
+/// Bytes of a SHA-256.
+const SHA_BYTES: usize = 32;
 /// Bytes of a file name: RocksDB's own are below 32.
 const NAME_BYTES_MAX: usize = 64;
 
@@ -74,7 +77,7 @@ impl Manifest {
         seal(self)
     }
 
-    /// Checks what a peer may not be trusted with: the format, and that every name is a plain one.
+    /// Checks what a peer may not be trusted with: format, place in the log, names, sizes.
     ///
     /// # Errors
     /// What is wrong.
@@ -85,10 +88,25 @@ impl Manifest {
         if self.files.len() > FILES_MAX {
             return Err(format!("snapshot: {} files, at most {FILES_MAX}", self.files.len()));
         }
-        match self.files.iter().find(|file| !is_plain(&file.name)) {
-            Some(file) => Err(format!("snapshot: file name {:?} is not a plain one", file.name)),
-            None => Ok(()),
+        if self.meta.last.is_none() {
+            return Err("snapshot: says no place in the log".into());
         }
+        self.meta.to_meta().map_err(|text| format!("snapshot membership: {text}"))?;
+        let mut names = BTreeSet::new();
+        let mut total = 0_u64;
+        for FileEntry { name, bytes, sha256 } in &self.files {
+            if !is_plain(name) {
+                return Err(format!("snapshot: file name {name:?} is not a plain one"));
+            }
+            if !names.insert(name.to_ascii_lowercase()) {
+                return Err(format!("snapshot: file {name} is named twice"));
+            }
+            if sha256.len() != SHA_BYTES {
+                return Err(format!("snapshot: file {name} has no SHA-256"));
+            }
+            total = total.checked_add(*bytes).ok_or("snapshot: sizes are out of all bounds")?;
+        }
+        Ok(())
     }
 
     /// Returns the index that it reaches to.
@@ -121,6 +139,8 @@ fn is_plain(name: &str) -> bool {
         && name.len() <= NAME_BYTES_MAX
         && !name.starts_with('.')
         && !name.contains("..")
+        // The table of contents does not name itself.
+        && !name.eq_ignore_ascii_case(super::MANIFEST)
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
 }
 

@@ -17,12 +17,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 pub(crate) use build::Builder;
 use manifest::Manifest;
 use nexus_rt::Jobs;
 
+use crate::store::failpoint::failpoint;
 use crate::store::folder::sync_files;
 use crate::store::lock;
 use crate::store::state::StateStore;
@@ -47,7 +48,7 @@ struct Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         if self.doomed.load(Ordering::Relaxed)
-            && let Err(error) = fs::remove_dir_all(&self.path)
+            && let Err(error) = remove_folder(&self.path)
         {
             tracing::warn!("{}: old snapshot cannot be deleted: {error}", self.path.display());
         }
@@ -57,6 +58,11 @@ impl Drop for Inner {
 impl SnapshotFolder {
     fn new(path: PathBuf, manifest: Manifest) -> Self {
         Self { inner: Arc::new(Inner { path, manifest, doomed: AtomicBool::new(false) }) }
+    }
+
+    /// Makes one that goes with its last holder unless it is adopted.
+    fn provisional(path: PathBuf, manifest: Manifest) -> Self {
+        Self { inner: Arc::new(Inner { path, manifest, doomed: AtomicBool::new(true) }) }
     }
 
     /// Returns its folder.
@@ -75,6 +81,8 @@ impl SnapshotFolder {
 pub(crate) struct Snapshots {
     root: PathBuf,
     newest: Mutex<Option<SnapshotFolder>>,
+    /// Replaced ones that somebody may still read.
+    replaced: Mutex<Vec<Weak<Inner>>>,
     jobs: Jobs,
 }
 
@@ -91,8 +99,12 @@ impl Snapshots {
             if !name.starts_with("s-") {
                 continue;
             }
-            let Ok(manifest) = Manifest::load(&path.join(MANIFEST)) else {
-                fs::remove_dir_all(&path)?;
+            // A name with an ending is a checkpoint that was not finished, whatever is in it.
+            let whole = !name.contains('.');
+            let Some(manifest) =
+                Manifest::load(&path.join(MANIFEST)).ok().filter(|_manifest| whole)
+            else {
+                remove_folder(&path)?;
                 continue;
             };
             let folder = SnapshotFolder::new(path, manifest);
@@ -108,16 +120,15 @@ impl Snapshots {
             }
         }
         receive::sweep(root)?;
-        Ok(Self { root: root.to_owned(), newest: Mutex::new(found), jobs })
+        let replaced = Mutex::default();
+        Ok(Self { root: root.to_owned(), newest: Mutex::new(found), replaced, jobs })
     }
 
     /// Returns the newest snapshot as openraft wants it.
     ///
     /// # Errors
     /// When its membership cannot be understood.
-    pub(crate) fn newest(
-        &self,
-    ) -> io::Result<Option<crate::types::Snapshot>> {
+    pub(crate) fn newest(&self) -> io::Result<Option<crate::types::Snapshot>> {
         let Some(folder) = lock(&self.newest).clone() else { return Ok(None) };
         let meta = folder.manifest().meta()?;
         Ok(Some(openraft::Snapshot { meta, snapshot: folder }))
@@ -128,21 +139,29 @@ impl Snapshots {
         lock(&self.newest).clone()
     }
 
+    /// Returns whether another snapshot would be the third folder: one of before is still read.
+    pub(crate) fn crowded(&self) -> bool {
+        let mut replaced = lock(&self.replaced);
+        replaced.retain(|inner| inner.strong_count() > 0);
+        !replaced.is_empty()
+    }
+
     /// Makes a finished folder the newest snapshot.
-    fn adopt(&self, folder: SnapshotFolder) {
+    fn adopt(&self, folder: &SnapshotFolder) {
         let mut newest = lock(&self.newest);
         let older = newest
             .as_ref()
             .is_some_and(|newest| newest.manifest().index() > folder.manifest().index());
+        // An install may have brought a newer one while this was built.
+        folder.inner.doomed.store(older, Ordering::Relaxed);
         if older {
-            // An install may have brought a newer one while this was built.
-            folder.inner.doomed.store(true, Ordering::Relaxed);
             return;
         }
         if let Some(old) = newest.replace(folder.clone())
             && old.path() != folder.path()
         {
             old.inner.doomed.store(true, Ordering::Relaxed);
+            lock(&self.replaced).push(Arc::downgrade(&old.inner));
         }
     }
 
@@ -163,27 +182,44 @@ impl Snapshots {
         Ok(())
     }
 
-    /// Installs a received snapshot as a new generation of the state.
+    /// Installs a received snapshot as a new generation of the state, on a thread for slow work.
     ///
     /// # Errors
     /// When the disk refuses or the files do not hold what the metadata says.
-    pub(crate) fn install(
-        &self,
-        state: &StateStore,
-        meta: &SnapshotMeta,
-        snapshot: &SnapshotFolder,
+    pub(crate) async fn install(
+        self: &Arc<Self>,
+        state: Arc<StateStore>,
+        meta: SnapshotMeta,
+        snapshot: SnapshotFolder,
     ) -> io::Result<()> {
-        let fill = |target: &Path| link_files(snapshot, target);
-        state.install(fill, |generation| {
-            let (applied, membership) = generation.position()?;
-            if applied != meta.last_log_id || membership != meta.last_membership {
-                return Err(io::Error::other("snapshot: holds another state than it says"));
-            }
+        let snapshots = self.clone();
+        let install = move || {
+            state.install(
+                |target| link_files(&snapshot, target),
+                |generation| {
+                    let (applied, membership) = generation.position()?;
+                    if applied != meta.last_log_id || membership != meta.last_membership {
+                        return Err(io::Error::other("snapshot: holds another state than it says"));
+                    }
+                    Ok(())
+                },
+            )?;
+            snapshots.adopt(&snapshot);
+            failpoint("install.adopted");
             Ok(())
-        })?;
-        self.adopt(snapshot.clone());
-        Ok(())
+        };
+        self.jobs.blocking("snapshot-install", install).await.map_err(io::Error::other)?
     }
+}
+
+/// Deletes a snapshot's folder: what describes it first, so that a half-deleted one is none.
+fn remove_folder(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path.join(MANIFEST)) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    fs::remove_dir_all(path)
 }
 
 /// Fills a folder with a snapshot's files: tables are immutable and linked, the rest is copied.
@@ -194,6 +230,7 @@ pub(crate) fn link_files(snapshot: &SnapshotFolder, target: &Path) -> io::Result
         if !(is_table && fs::hard_link(&from, &to).is_ok()) {
             fs::copy(&from, &to)?;
         }
+        failpoint("install.file");
     }
     sync_files(target)
 }

@@ -5,18 +5,18 @@
 //! entry (core.md 1), not for the newest: waiting for the newest is a second flush in series.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt as _;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 
 use openraft::storage::IOFlushed;
 use rocksdb::DB;
 use tokio::sync::{oneshot, watch};
 
+use super::failpoint::failpoint;
+use super::mark::{Bell, MarkFile, Note};
 use super::{StoreError, lock};
 use crate::types::TypeConfig;
 
@@ -31,8 +31,7 @@ enum Waiter {
 /// One thing to be flushed.
 struct Job {
     number: u64,
-    /// The log's last index once this is on disk, for the durable mark; 0 when unchanged.
-    last_index: u64,
+    note: Note,
     waiter: Waiter,
 }
 
@@ -41,11 +40,14 @@ struct Job {
 pub(crate) struct Flusher {
     order: Mutex<Order>,
     flushed: watch::Receiver<Flushed>,
+    mark: Arc<MarkFile>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
 struct Order {
-    jobs: Sender<Job>,
+    /// `None` once the store is closed.
+    jobs: Option<Sender<Job>>,
     number: u64,
     /// Last index and number of appends that may not be on disk yet, oldest first.
     unflushed: VecDeque<(u64, u64)>,
@@ -65,15 +67,17 @@ impl Flusher {
     /// # Errors
     /// When a thread or the mark file cannot be made.
     pub(crate) fn start(db: Arc<DB>, mark: &Path) -> Result<Self, StoreError> {
-        let marker = Marker::start(mark)?;
+        let (mark_file, bell, mark_thread) = MarkFile::start(mark)?;
         let (jobs, inbox) = channel();
         let (flushed_to, flushed) = watch::channel(Flushed::default());
-        std::thread::Builder::new()
+        let marked = mark_file.clone();
+        let flush_thread = std::thread::Builder::new()
             .name("nexus-flush".into())
-            .spawn(move || run(&db, &inbox, &flushed_to, &marker))
+            .spawn(move || run(&db, &inbox, &flushed_to, &(marked, bell)))
             .map_err(StoreError::io(mark))?;
-        let order = Order { jobs, number: 0, unflushed: VecDeque::new() };
-        Ok(Self { order: Mutex::new(order), flushed })
+        let order = Order { jobs: Some(jobs), number: 0, unflushed: VecDeque::new() };
+        let threads = vec![flush_thread, mark_thread];
+        Ok(Self { order: Mutex::new(order), flushed, mark: mark_file, threads })
     }
 
     /// Hands an append over: `write` puts it into the database, then the callback waits for the disk.
@@ -90,7 +94,8 @@ impl Flusher {
     ) -> io::Result<()> {
         let mut order = lock(&self.order);
         write()?;
-        let number = order.submit(last_index, Waiter::Append(callback))?;
+        let note = Note { last: Some(last_index), vote: None };
+        let number = order.submit(note, Waiter::Append(callback))?;
         let done = self.flushed.borrow().number;
         while order.unflushed.front().is_some_and(|(_, number)| *number <= done) {
             order.unflushed.pop_front();
@@ -105,20 +110,38 @@ impl Flusher {
     /// What `write` says, or that the flush thread is gone.
     pub(crate) fn write(
         &self,
-        last_index: Option<u64>,
+        note: Note,
         write: impl FnOnce() -> io::Result<()>,
     ) -> io::Result<oneshot::Receiver<io::Result<()>>> {
         let (done, wait) = oneshot::channel();
         let mut order = lock(&self.order);
         write()?;
-        if let Some(last) = last_index {
-            // A truncated append still has to reach the disk for the entries that stay.
-            for (index, _) in &mut order.unflushed {
-                *index = last.min(*index);
-            }
-        }
-        order.submit(last_index.unwrap_or(0), Waiter::Own(done))?;
+        order.submit(note, Waiter::Own(done))?;
         Ok(wait)
+    }
+
+    /// Hands over a write that takes the entries behind `keep` away; nobody waits for it.
+    ///
+    /// The append that follows waits for the same flush or a later one.
+    ///
+    /// # Errors
+    /// What `write` says, that the mark cannot be lowered, or that the flush thread is gone.
+    pub(crate) fn truncate(
+        &self,
+        keep: u64,
+        write: impl FnOnce() -> io::Result<()>,
+    ) -> io::Result<()> {
+        let (done, _nobody_waits) = oneshot::channel();
+        let mut order = lock(&self.order);
+        self.mark.lower(keep, order.number.saturating_add(1))?;
+        failpoint("truncate.marked");
+        write()?;
+        // A truncated append still has to reach the disk for the entries that stay.
+        for (index, _) in &mut order.unflushed {
+            *index = keep.min(*index);
+        }
+        order.submit(Note { last: Some(keep), vote: None }, Waiter::Own(done))?;
+        Ok(())
     }
 
     /// Waits until the append that wrote `index` is on disk.
@@ -156,11 +179,24 @@ impl Flusher {
     }
 }
 
+impl Drop for Flusher {
+    /// Waits for both threads, so that the database can be opened again afterwards.
+    fn drop(&mut self) {
+        drop(lock(&self.order).jobs.take());
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("log: a flush thread has panicked");
+            }
+        }
+    }
+}
+
 impl Order {
-    fn submit(&mut self, last_index: u64, waiter: Waiter) -> io::Result<u64> {
+    fn submit(&mut self, note: Note, waiter: Waiter) -> io::Result<u64> {
         self.number += 1;
         let number = self.number;
-        self.jobs.send(Job { number, last_index, waiter }).map_err(|_closed| gone())?;
+        let jobs = self.jobs.as_ref().ok_or_else(gone)?;
+        jobs.send(Job { number, note, waiter }).map_err(|_closed| gone())?;
         Ok(number)
     }
 }
@@ -170,29 +206,30 @@ fn gone() -> io::Error {
 }
 
 /// The flush thread: ends when the last sender is gone.
-fn run(db: &DB, inbox: &Receiver<Job>, flushed: &watch::Sender<Flushed>, marker: &Marker) {
+fn run(
+    db: &DB,
+    inbox: &Receiver<Job>,
+    flushed: &watch::Sender<Flushed>,
+    (mark, bell): &(Arc<MarkFile>, Bell),
+) {
     let mut failed: Option<String> = None;
     let mut group = Vec::new();
     while let Ok(first) = inbox.recv() {
         group.push(first);
         group.extend(inbox.try_iter());
         if failed.is_none() {
-            let begun = tokio::time::Instant::now();
-            if let Err(error) = db.flush_wal(true) {
-                let text = format!("log: flush to disk failed: {}", error.into_string());
-                tracing::error!("{text}");
-                failed = Some(text);
-            }
-            metrics::histogram!("nexus_fsync_seconds").record(begun.elapsed());
-            metrics::histogram!("nexus_fsync_group").record(u32::try_from(group.len()).unwrap_or(u32::MAX));
+            failed = flush(db, group.len());
         }
         let number = group.last().map_or(0, |job| job.number);
-        let last = group.iter().rev().find(|job| job.last_index > 0).map(|job| job.last_index);
         flushed.send_modify(|flushed| match &failed {
             Some(text) => flushed.failed = Some(text.clone()),
             None => flushed.number = number,
         });
+        failpoint("flush.numbered");
         for job in group.drain(..) {
+            if failed.is_none() {
+                mark.note(job.number, job.note);
+            }
             let result = failed.clone().map_or(Ok(()), |text| Err(io::Error::other(text)));
             match job.waiter {
                 Waiter::Append(callback) => callback.io_completed(result),
@@ -200,67 +237,20 @@ fn run(db: &DB, inbox: &Receiver<Job>, flushed: &watch::Sender<Flushed>, marker:
                 Waiter::Own(done) => drop(done.send(result)),
             }
         }
-        if let (Some(last), None) = (last, &failed) {
-            marker.note(last);
-        }
+        failpoint("flush.released");
+        bell.ring();
     }
 }
 
-/// The durable mark: an index that was on disk a moment ago, in a file of its own (core.md 1).
-///
-/// It is written beside the next groups, off the answer path, and trails them. After a damaged log was
-/// opened with what could be read, it tells whether acknowledged entries are missing.
-struct Marker {
-    newest: Arc<AtomicU64>,
-    wake: SyncSender<()>,
-}
-
-impl Marker {
-    fn start(path: &Path) -> Result<Self, StoreError> {
-        let file = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(path)
-            .map_err(StoreError::io(path))?;
-        let newest = Arc::new(AtomicU64::new(0));
-        let (wake, sleep) = sync_channel::<()>(1);
-        let (seen, path) = (newest.clone(), path.to_owned());
-        std::thread::Builder::new()
-            .name("nexus-mark".into())
-            .spawn(move || mark(&file, &path, &seen, &sleep))
-            .map_err(StoreError::io(Path::new("nexus-mark")))?;
-        Ok(Self { newest, wake })
-    }
-
-    fn note(&self, index: u64) {
-        self.newest.store(index, Ordering::Relaxed);
-        match self.wake.try_send(()) {
-            // Full: the thread is at work and will look again.
-            Ok(()) | Err(TrySendError::Full(()) | TrySendError::Disconnected(())) => {}
-        }
-    }
-}
-
-fn mark(file: &File, path: &PathBuf, newest: &AtomicU64, sleep: &Receiver<()>) {
-    while sleep.recv().is_ok() {
-        let index = newest.load(Ordering::Relaxed);
-        let written =
-            file.write_all_at(&index.to_be_bytes(), 0).and_then(|()| file.sync_data());
-        if let Err(error) = written {
-            tracing::warn!("{}: durable mark cannot be written: {error}", path.display());
-        }
-    }
-}
-
-/// Reads the durable mark; none yet is 0.
-///
-/// # Errors
-/// When the file is there and cannot be read.
-pub(crate) fn read_mark(path: &Path) -> Result<u64, StoreError> {
-    match std::fs::read(path) {
-        Ok(bytes) => Ok(bytes.as_slice().try_into().map_or(0, u64::from_be_bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
-        Err(error) => Err(StoreError::io(path)(error)),
-    }
+/// Brings everything that was written to the disk; returns what went wrong.
+fn flush(db: &DB, group: usize) -> Option<String> {
+    failpoint("flush.before");
+    let begun = tokio::time::Instant::now();
+    let result = db.flush_wal(true);
+    metrics::histogram!("nexus_fsync_seconds").record(begun.elapsed());
+    metrics::histogram!("nexus_fsync_group").record(u32::try_from(group).unwrap_or(u32::MAX));
+    failpoint("flush.after");
+    let text = format!("log: flush to disk failed: {}", result.err()?.into_string());
+    tracing::error!("{text}");
+    Some(text)
 }

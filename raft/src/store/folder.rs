@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use super::StoreError;
+use super::failpoint::failpoint;
 
 /// The format of the data folder that this program writes.
 pub(crate) const FORMAT: u32 = 1;
@@ -19,9 +20,11 @@ pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = Path::new(&temporary);
     let mut file = File::create(temporary)?;
     file.write_all(bytes)?;
+    failpoint("file.written");
     file.sync_all()?;
     drop(file);
     fs::rename(temporary, path)?;
+    failpoint("file.renamed");
     sync_folder(path.parent().unwrap_or_else(|| Path::new(".")))
 }
 

@@ -15,7 +15,9 @@ use openraft::entry::RaftEntry as _;
 use openraft::storage::{IOFlushed, LogState, RaftLogReader, RaftLogStorage};
 use rocksdb::{Cache, DB, WriteBatch, WriteOptions};
 
-use super::flush::{Flusher, read_mark};
+use super::failpoint::failpoint;
+use super::flush::Flusher;
+use super::mark::{Mark, Note};
 use super::rocks::{bounded, io_error, mode};
 use super::{StoreError, lock};
 use crate::types::{LogEntry, LogId, TypeConfig, Vote};
@@ -60,7 +62,7 @@ impl LogStore {
     /// When the database cannot be opened, or acknowledged entries are damaged or missing.
     pub(crate) fn open(data: &Path, cache: &Cache) -> Result<Self, StoreError> {
         let (path, mark) = (data.join("log"), data.join("log.mark"));
-        let db = Arc::new(super::log_recovery::open(&path, read_mark(&mark)?, cache)?);
+        let db = Arc::new(super::log_recovery::open(&path, Mark::read(&mark)?, cache)?);
         let memory = Memory::read(&db).map_err(|text| StoreError::Damaged { path, text })?;
         let flusher = Flusher::start(db.clone(), &mark)?;
         Ok(Self { inner: Arc::new(Inner { db, flusher, memory: Mutex::new(memory) }) })
@@ -101,14 +103,14 @@ impl LogStore {
             Some(bytes) => unseal(&bytes).map_err(io::Error::other)?,
             None => 0,
         };
-        self.put_durable("boot", seal(&(last + 1))).await?;
+        self.put_durable("boot", seal(&(last + 1)), Note::default()).await?;
         Ok(last + 1)
     }
 
-    async fn put_durable(&self, name: &str, value: Vec<u8>) -> io::Result<()> {
+    async fn put_durable(&self, name: &str, value: Vec<u8>, note: Note) -> io::Result<()> {
         let db = &self.inner.db;
-        let wait =
-            self.inner.flusher.write(None, || db.put(meta_key(name), value).map_err(io_error))?;
+        let put = || db.put_opt(meta_key(name), value, &no_sync()).map_err(io_error);
+        let wait = self.inner.flusher.write(note, put)?;
         wait.await.map_err(|_closed| io::Error::other("log flush thread: has ended"))?
     }
 
@@ -232,6 +234,14 @@ pub(super) fn last_entry(db: &DB) -> Result<Option<LogId>, String> {
     }
 }
 
+/// Returns term and node of the vote in the database.
+pub(super) fn voted(db: &DB) -> Result<(u64, u64), String> {
+    match db.get(meta_key("vote")).map_err(rocksdb::Error::into_string)? {
+        Some(bytes) => unseal::<WireVote>(&bytes).map(|vote| (vote.term, vote.node)),
+        None => Ok((0, 0)),
+    }
+}
+
 /// Returns the index up to which entries are gone, as the database says.
 pub(super) fn purged_index(db: &DB) -> Result<Option<u64>, String> {
     match db.get(meta_key("purged")).map_err(rocksdb::Error::into_string)? {
@@ -327,7 +337,9 @@ impl RaftLogStorage<TypeConfig> for LogStore {
     }
 
     async fn save_vote(&mut self, vote: &Vote) -> Result<(), io::Error> {
-        self.put_durable("vote", seal(&WireVote::from(*vote))).await?;
+        failpoint("vote.before");
+        let note = Note { last: None, vote: Some((vote.leader_id.term, vote.leader_id.node_id)) };
+        self.put_durable("vote", seal(&WireVote::from(*vote)), note).await?;
         lock(&self.inner.memory).vote = Some(*vote);
         Ok(())
     }
@@ -360,7 +372,9 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         };
         let inner = &self.inner;
         inner.flusher.append(last, callback, || {
+            failpoint("append.before");
             inner.db.write_opt(batch, &no_sync()).map_err(io_error)?;
+            failpoint("append.written");
             let mut memory = lock(&inner.memory);
             for entry in entries {
                 memory.push(entry);
@@ -381,22 +395,24 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         }
         let inner = &self.inner;
         let keep = last.map_or(0, |last| last.index);
-        // Nobody waits here: the append that follows waits for the same flush or a later one.
-        let _later = inner.flusher.write(Some(keep), || {
+        inner.flusher.truncate(keep, || {
             inner.db.write_opt(batch, &no_sync()).map_err(io_error)?;
+            failpoint("truncate.written");
             let mut memory = lock(&inner.memory);
             drop(memory.cache.split_off(&start));
             memory.recount();
             memory.last = last.or(memory.purged);
             Ok(())
-        })?;
-        Ok(())
+        })
     }
 
     /// Deletes entries up to and including an id; the marker is written with them.
     ///
     /// The caller has made sure that `state/` holds them durably (core.md 18).
     async fn purge(&mut self, upto: LogId) -> Result<(), io::Error> {
+        if self.purged().is_some_and(|purged| purged.index >= upto.index) {
+            return Ok(());
+        }
         let mut batch = WriteBatch::default();
         batch.put(meta_key("purged"), seal(&WireLogId::from(upto)));
         let first = self.purged().map_or(0, |purged| purged.index.saturating_add(1));
@@ -405,8 +421,10 @@ impl RaftLogStorage<TypeConfig> for LogStore {
             batch.delete_range(entry_key(first), entry_key(end));
         }
         let inner = &self.inner;
-        let _later = inner.flusher.write(None, || {
+        let _later = inner.flusher.write(Note::default(), || {
+            failpoint("purge.before");
             inner.db.write_opt(batch, &no_sync()).map_err(io_error)?;
+            failpoint("purge.written");
             let mut memory = lock(&inner.memory);
             memory.cache = memory.cache.split_off(&end);
             memory.recount();

@@ -10,18 +10,22 @@ use std::path::{Path, PathBuf};
 
 use rocksdb::{Cache, DB, DBRecoveryMode, ErrorKind};
 
-use super::folder::{sync_files, sync_folder};
-use super::log::last_entry;
-use super::rocks::log_options;
 use super::StoreError;
+use super::failpoint::failpoint;
+use super::folder::{sync_files, sync_folder};
+use super::log::{last_entry, purged_index, voted};
+use super::mark::Mark;
+use super::rocks::log_options;
 
 /// Opens the log database, repairing a torn unsynced tail.
 ///
 /// # Errors
-/// [`StoreError::Damaged`] when entries at or below the mark are missing or unreadable.
-pub(super) fn open(path: &Path, mark: u64, cache: &Cache) -> Result<DB, StoreError> {
+/// [`StoreError::Damaged`] when something at or below the mark is missing or unreadable.
+pub(super) fn open(path: &Path, mark: Mark, cache: &Cache) -> Result<DB, StoreError> {
+    let (copy, torn) = (beside(path, "recovered"), beside(path, "torn"));
+    finish_swap(path, &copy, &torn).map_err(StoreError::io(path))?;
     let refused = match open_with(path, DBRecoveryMode::TolerateCorruptedTailRecords, cache) {
-        Ok(db) => return check_mark(db, path, mark),
+        Ok(db) => return check_mark(&db, path, mark).map(|_reaches| db),
         Err(error) => error,
     };
     if refused.kind() != ErrorKind::Corruption || !path.is_dir() {
@@ -32,34 +36,52 @@ pub(super) fn open(path: &Path, mark: u64, cache: &Cache) -> Result<DB, StoreErr
         path.display(),
         refused.into_string()
     );
-    let copy = sibling(path, "recovered");
-    copy_folder(path, &copy).map_err(StoreError::io(&copy))?;
-    let db = open_with(&copy, DBRecoveryMode::PointInTime, cache)
-        .map_err(|error| damaged(path, error.into_string()))?;
-    let db = check_mark(db, path, mark)?;
-    let last = last_entry(&db).map_err(|text| damaged(path, text))?.map_or(0, |id| id.index);
-    drop(db);
-    let old = sibling(path, "torn");
-    swap(path, &copy, &old).map_err(StoreError::io(path))?;
+    let reaches = match recover(path, &copy, mark, cache) {
+        Ok(reaches) => reaches,
+        Err(error) => {
+            fs::remove_dir_all(&copy).map_err(StoreError::io(&copy))?;
+            return Err(error);
+        }
+    };
+    swap(path, &copy, &torn).map_err(StoreError::io(path))?;
     tracing::warn!(
-        "{}: read up to entry {last}; everything up to {mark} was known to be on disk, so nothing \
-         that was answered is missing; the torn log is kept as {}",
+        "{}: kept everything up to entry {reaches}, dropped what was behind it; up to entry {} the \
+         log was known to be on disk, so nothing that was answered is missing; the torn log is kept \
+         as {}",
         path.display(),
-        old.display()
+        mark.index,
+        torn.display()
     );
     open_with(path, DBRecoveryMode::TolerateCorruptedTailRecords, cache)
         .map_err(|error| database(path, error))
 }
 
-fn check_mark(db: DB, path: &Path, mark: u64) -> Result<DB, StoreError> {
-    let last = last_entry(&db).map_err(|text| damaged(path, text))?.map(|id| id.index);
-    let purged = super::log::purged_index(&db).map_err(|text| damaged(path, text))?;
+/// Makes a copy, opens it with what can be read, and returns up to where it reaches.
+fn recover(path: &Path, copy: &Path, mark: Mark, cache: &Cache) -> Result<u64, StoreError> {
+    copy_folder(path, copy).map_err(StoreError::io(copy))?;
+    let db = open_with(copy, DBRecoveryMode::PointInTime, cache)
+        .map_err(|error| damaged(path, error.into_string()))?;
+    let reaches = check_mark(&db, path, mark)?;
+    drop(db);
+    sync_files(copy).map_err(StoreError::io(copy))?;
+    Ok(reaches)
+}
+
+/// Checks that nothing is missing that was on disk; returns up to where the log reaches.
+fn check_mark(db: &DB, path: &Path, mark: Mark) -> Result<u64, StoreError> {
+    let last = last_entry(db).map_err(|text| damaged(path, text))?.map(|id| id.index);
+    let purged = purged_index(db).map_err(|text| damaged(path, text))?;
     let reaches = last.max(purged).unwrap_or(0);
-    if reaches < mark {
-        let text = format!("entries reach to {reaches}, {mark} was on disk before");
+    if reaches < mark.index {
+        let text = format!("entries reach to {reaches}, {} was on disk before", mark.index);
         return Err(damaged(path, text));
     }
-    Ok(db)
+    let vote = voted(db).map_err(|text| damaged(path, text))?;
+    if vote < mark.vote {
+        let text = format!("the vote is of term {}, one of term {} was given", vote.0, mark.vote.0);
+        return Err(damaged(path, text));
+    }
+    Ok(reaches)
 }
 
 fn open_with(path: &Path, recovery: DBRecoveryMode, cache: &Cache) -> Result<DB, rocksdb::Error> {
@@ -76,17 +98,12 @@ fn database(path: &Path, error: rocksdb::Error) -> StoreError {
     StoreError::Database { path: path.to_owned(), text: error.into_string() }
 }
 
-/// Returns a name beside the log that is not taken.
-fn sibling(path: &Path, word: &str) -> PathBuf {
-    let base = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let mut number = 1_u32;
-    loop {
-        let candidate = path.with_file_name(format!("{base}.{word}-{number}"));
-        if !candidate.exists() {
-            return candidate;
-        }
-        number = number.saturating_add(1);
-    }
+/// Returns the path beside the log with a word behind its name.
+fn beside(path: &Path, word: &str) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".");
+    name.push(word);
+    path.with_file_name(name)
 }
 
 fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
@@ -100,8 +117,28 @@ fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
     sync_files(to)
 }
 
-fn swap(path: &Path, copy: &Path, old: &Path) -> io::Result<()> {
-    fs::rename(path, old)?;
+/// Puts the checked copy in the log's place; the torn one stays beside it, the one before goes.
+fn swap(path: &Path, copy: &Path, torn: &Path) -> io::Result<()> {
+    if torn.exists() {
+        fs::remove_dir_all(torn)?;
+    }
+    fs::rename(path, torn)?;
+    failpoint("recover.torn");
     fs::rename(copy, path)?;
     sync_folder(path.parent().unwrap_or_else(|| Path::new(".")))
+}
+
+/// Ends a swap that was cut short between its two renames, and clears a copy that was never checked.
+fn finish_swap(path: &Path, copy: &Path, torn: &Path) -> io::Result<()> {
+    if !copy.exists() {
+        return Ok(());
+    }
+    if path.exists() {
+        return fs::remove_dir_all(copy);
+    }
+    if torn.exists() {
+        fs::rename(copy, path)?;
+        sync_folder(path.parent().unwrap_or_else(|| Path::new(".")))?;
+    }
+    Ok(())
 }

@@ -3,7 +3,8 @@
 //! ```text
 //! DATA/format     the format version of this folder; an unknown one is refused, nothing is touched
 //! DATA/log/       RocksDB: entries, vote, committed marker, boot number; one flush thread
-//! DATA/log.mark   up to which index the log was on disk a moment ago (core.md 1)
+//! DATA/log.mark   what of the log was on disk a moment ago: last index and vote (core.md 1)
+//! DATA/log.torn   the last log whose unsynced tail was torn by a power cut, for those who look into it
 //! DATA/state/     generations of the state, one current, and at most two snapshots
 //! DATA/local/     what belongs to this machine alone: what peers showed, remembered addresses
 //! ```
@@ -12,13 +13,17 @@
 //! when its flush number is reached, and only then applied to `state/`. So `state/` is never ahead of
 //! the log on disk, whatever is killed when.
 
+pub(crate) mod failpoint;
 pub(crate) mod flush;
 pub(crate) mod folder;
 pub(crate) mod local;
 pub(crate) mod log;
 mod log_recovery;
+pub(crate) mod mark;
 pub(crate) mod rocks;
 pub(crate) mod state;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -20,9 +20,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use minicbor::{Decode, Encode};
 use nexus_domain::{Direction, Fault, KeyRange, Read};
-use rocksdb::{Cache, DB, WriteBatch};
+use rocksdb::{Cache, DB, ErrorKind, WriteBatch};
 
 use super::StoreError;
+use super::failpoint::failpoint;
 use super::folder::{sync_folder, write_file};
 use super::rocks::{Direct, bounded, io_error, mode, row, state_options};
 use crate::types::{LogId, StoredMembership};
@@ -30,6 +31,10 @@ use crate::wire::{WireLogId, WireStoredMembership, seal, unseal};
 
 /// The key of [`Position`]; the domain's keys begin above 0x00.
 const POSITION_KEY: &[u8] = &[0x00, b'p'];
+/// The file that names the generation in use.
+const CURRENT: &str = "CURRENT";
+/// The number of a new folder's generation.
+const FIRST: u64 = 1;
 
 /// Where the state stands in the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
@@ -85,13 +90,16 @@ impl Drop for Generation {
 }
 
 impl Generation {
-    fn open(root: &Path, number: u64, cache: &Cache) -> Result<Self, StoreError> {
+    fn open(root: &Path, number: u64, make: bool, cache: &Cache) -> Result<Self, StoreError> {
         let path = root.join(name(number));
         let mut options = state_options(cache);
-        options.create_if_missing(true);
-        let db = DB::open(&options, &path).map_err(|error| StoreError::Database {
-            path: path.clone(),
-            text: error.into_string(),
+        options.create_if_missing(make);
+        let db = DB::open(&options, &path).map_err(|error| {
+            let (path, kind, text) = (path.clone(), error.kind(), error.into_string());
+            match kind {
+                ErrorKind::Corruption => StoreError::Damaged { path, text },
+                _ => StoreError::Database { path, text },
+            }
         })?;
         Ok(Self { number, path, db: Some(db), doomed: AtomicBool::new(false) })
     }
@@ -126,10 +134,12 @@ impl Generation {
                 None => batch.delete(key),
             }
         }
-        let position =
-            Position { applied: Some(applied.into()), membership: membership.into() };
+        let position = Position { applied: Some(applied.into()), membership: membership.into() };
         batch.put(POSITION_KEY, seal(&position));
-        self.write_opt(batch, &rocksdb::WriteOptions::default()).map_err(io_error)
+        failpoint("state.before");
+        self.write_opt(batch, &rocksdb::WriteOptions::default()).map_err(io_error)?;
+        failpoint("state.written");
+        Ok(())
     }
 }
 
@@ -162,20 +172,20 @@ impl StateStore {
     pub(crate) fn open(data: &Path, cache: &Cache) -> Result<Self, StoreError> {
         let root = data.join("state");
         fs::create_dir_all(&root).map_err(StoreError::io(&root))?;
-        let file = root.join("CURRENT");
-        let number = match fs::read_to_string(&file) {
-            Ok(text) => number_of(text.trim()).ok_or_else(|| StoreError::Damaged {
-                path: file.clone(),
-                text: "names no generation".into(),
-            })?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => 1,
-            Err(error) => return Err(StoreError::io(&file)(error)),
-        };
-        let generation = Generation::open(&root, number, cache)?;
-        if !file.exists() {
+        let file = root.join(CURRENT);
+        let named = named_generation(&root, &file)?;
+        let number = named.unwrap_or(FIRST);
+        let generation = Generation::open(&root, number, named.is_none(), cache)?;
+        if named.is_none() {
             write_file(&file, name(number).as_bytes()).map_err(StoreError::io(&file))?;
         }
         sweep(&root, number).map_err(StoreError::io(&root))?;
+        let (applied, _) = generation.position().map_err(|error| StoreError::Damaged {
+            path: generation.path.clone(),
+            text: error.to_string(),
+        })?;
+        crate::snapshot::receive::demote(&root, applied.map_or(0, |id| id.index))
+            .map_err(StoreError::io(&root))?;
         let current = RwLock::new(Arc::new(generation));
         Ok(Self { root, cache: cache.clone(), current })
     }
@@ -205,18 +215,26 @@ impl StateStore {
             fs::remove_dir_all(&path)?;
         }
         fs::create_dir(&path)?;
+        failpoint("install.folder");
         fill(&path)?;
+        failpoint("install.filled");
         let generation =
-            Generation::open(&self.root, number, &self.cache).map_err(io::Error::other)?;
+            Generation::open(&self.root, number, false, &self.cache).map_err(io::Error::other)?;
         if let Err(error) = check(&generation) {
             generation.doomed.store(true, Ordering::Relaxed);
             return Err(error);
         }
         sync_folder(&self.root)?;
-        write_file(&self.root.join("CURRENT"), name(number).as_bytes())?;
-        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-        let old = std::mem::replace(&mut *current, Arc::new(generation));
+        failpoint("install.opened");
+        write_file(&self.root.join(CURRENT), name(number).as_bytes())?;
+        failpoint("install.named");
+        let old = {
+            let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *current, Arc::new(generation))
+        };
+        // Its folder goes with its last reader, and no reader waits for that.
         old.doomed.store(true, Ordering::Relaxed);
+        failpoint("install.swapped");
         Ok(())
     }
 
@@ -235,7 +253,35 @@ impl StateStore {
     }
 }
 
-/// Deletes every generation but one, and what was received half and is a day old.
+/// Returns the generation that `CURRENT` names; `None` in a folder that was never used.
+///
+/// Nothing is made anew where something was: an empty state on a purged log would be another state.
+fn named_generation(root: &Path, file: &Path) -> Result<Option<u64>, StoreError> {
+    let damaged = |text: &str| {
+        let (path, text) = (file.to_owned(), text.to_owned());
+        Err(StoreError::Damaged { path, text })
+    };
+    match fs::read_to_string(file) {
+        Ok(text) => match number_of(text.trim()) {
+            Some(number) if root.join(name(number)).is_dir() => Ok(Some(number)),
+            Some(_) => damaged("names a generation that is missing"),
+            None => damaged("names no generation"),
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            for entry in fs::read_dir(root).map_err(StoreError::io(root))? {
+                let entry = entry.map_err(StoreError::io(root))?;
+                let found = entry.file_name();
+                if number_of(&found.to_string_lossy()).is_some_and(|number| number != FIRST) {
+                    return damaged("is missing, and generations are there");
+                }
+            }
+            Ok(None)
+        }
+        Err(error) => Err(StoreError::io(file)(error)),
+    }
+}
+
+/// Deletes every generation but one.
 fn sweep(root: &Path, keep: u64) -> io::Result<()> {
     for entry in fs::read_dir(root)? {
         let entry = entry?;
