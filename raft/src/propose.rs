@@ -3,6 +3,10 @@
 //! Ends (promise 2): done, refused, unknown. What was certainly not proposed waits for a leader and then
 //! says so; what may have been proposed is asked again with the same id, after an error that ends the
 //! try or a change of leader, never on a timer (core.md 7), and is *unknown* after the write timeout.
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "whatever was not expected here is answered in one way, whichever it is"
+)]
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -1,5 +1,4 @@
 //! Clusters of one and three nodes over QUIC on loopback: write, read, join, fail over, restart.
-#![expect(clippy::unwrap_used, reason = "all of this file is a test")]
 
 mod support;
 

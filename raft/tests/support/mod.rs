@@ -17,17 +17,17 @@ use tempfile::TempDir;
 use tokio::time::Instant;
 
 /// How long anything in these tests may take.
-pub const LIMIT: Duration = Duration::from_secs(30);
+pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
 /// A node with its folder and its jobs.
 #[derive(Debug)]
-pub struct Node {
-    pub cluster: Cluster,
-    pub config: Config,
+pub(crate) struct Node {
+    pub(crate) cluster: Cluster,
+    pub(crate) config: Config,
     folder: Arc<TempDir>,
 }
 
-pub fn config(data: &Path, name: &str) -> Config {
+pub(crate) fn config(data: &Path, name: &str) -> Config {
     Config {
         data: data.to_owned(),
         name: name.to_owned(),
@@ -41,8 +41,8 @@ pub fn config(data: &Path, name: &str) -> Config {
     }
 }
 
-/// Shows the nodes' logs when a test is run with NEXUS_LOG set.
-pub fn show_logs() {
+/// Shows the nodes' logs when a test is run with `NEXUS_LOG` set.
+pub(crate) fn show_logs() {
     if let Some(filter) = std::env::var_os("NEXUS_LOG") {
         let filter = filter.to_string_lossy().into_owned();
         let _again = tracing_subscriber::fmt().with_env_filter(filter).try_init();
@@ -51,7 +51,7 @@ pub fn show_logs() {
 
 impl Node {
     /// Founds a cluster of one and waits until it can write.
-    pub async fn found(name: &str) -> Self {
+    pub(crate) async fn found(name: &str) -> Self {
         show_logs();
         let folder = Arc::new(tempfile::tempdir().unwrap());
         let config = config(folder.path(), name);
@@ -61,13 +61,13 @@ impl Node {
     }
 
     /// Joins the cluster of another node.
-    pub async fn join(name: &str, other: &Node, role: Role) -> Self {
+    pub(crate) async fn join(name: &str, other: &Node, role: Role) -> Self {
         let invitation = other.cluster.invite(role, LIMIT * 10).await.unwrap();
         Self::join_with(name, invitation.code, other).await.unwrap()
     }
 
     /// Joins with a code.
-    pub async fn join_with(name: &str, code: InviteCode, other: &Node) -> Result<Self, OpenError> {
+    pub(crate) async fn join_with(name: &str, code: InviteCode, other: &Node) -> Result<Self, OpenError> {
         show_logs();
         let folder = Arc::new(tempfile::tempdir().unwrap());
         let config = config(folder.path(), name);
@@ -78,7 +78,7 @@ impl Node {
     }
 
     /// Stops the node as a crash would, as far as one process can: nothing is handed over.
-    pub async fn crash(self) -> Stopped {
+    pub(crate) async fn crash(self) -> Stopped {
         let Self { cluster, config, folder } = self;
         let _late = config.jobs.shutdown(Duration::from_secs(5)).await;
         drop(cluster);
@@ -86,25 +86,25 @@ impl Node {
     }
 
     /// Stops the node in good order.
-    pub async fn stop(self) -> Stopped {
+    pub(crate) async fn stop(self) -> Stopped {
         self.cluster.shutdown().await;
         self.crash().await
     }
 
-    pub fn data(&self) -> PathBuf {
+    pub(crate) fn data(&self) -> PathBuf {
         self.folder.path().to_owned()
     }
 }
 
 /// A node's folder.
-pub struct Stopped {
-    pub config: Config,
+pub(crate) struct Stopped {
+    pub(crate) config: Config,
     folder: Arc<TempDir>,
 }
 
 impl Stopped {
     /// Starts it again from its disk.
-    pub async fn start(self) -> Node {
+    pub(crate) async fn start(self) -> Node {
         let Self { mut config, folder } = self;
         config.jobs = Jobs::new();
         // In one process the last holders of the old databases may need a moment to let go.
@@ -124,7 +124,7 @@ impl Stopped {
 }
 
 /// Registers a conversation at a node.
-pub async fn register(node: &Node, id: &str) -> Result<Committed, ProposeError> {
+pub(crate) async fn register(node: &Node, id: &str) -> Result<Committed, ProposeError> {
     let command = ConversationCommand::Register {
         client: Client::Instance,
         cwd: "/tmp".to_owned(),
@@ -134,22 +134,27 @@ pub async fn register(node: &Node, id: &str) -> Result<Committed, ProposeError> 
 }
 
 /// Posts a message and returns its number.
-pub async fn post(node: &Node, id: &str, text: &str) -> Result<u64, ProposeError> {
+pub(crate) async fn post(node: &Node, id: &str, text: &str) -> Result<u64, ProposeError> {
     let command =
         ChatCommand::Send { room: Room::Global, text: text.to_owned(), category: Category::None };
     match propose(node, id, Command::Chat(command)).await?.reply {
         Reply::Posted { id } => Ok(id),
-        other => panic!("a post answered {other:?}"),
+        other @ (Reply::Done
+        | Reply::Admitted { .. }
+        | Reply::Registered { .. }
+        | Reply::Taken { .. }
+        | Reply::Fired { .. }
+        | Reply::Named { .. }) => panic!("a post answered {other:?}"),
     }
 }
 
-pub async fn propose(node: &Node, id: &str, command: Command) -> Result<Committed, ProposeError> {
+pub(crate) async fn propose(node: &Node, id: &str, command: Command) -> Result<Committed, ProposeError> {
     let actor = Actor::Conversation(id.to_owned());
     node.cluster.propose(Request { actor, id: None, command }).await
 }
 
 /// Waits for a state, and prints the last one seen when it does not come.
-pub async fn wait_for<T: std::fmt::Debug>(
+pub(crate) async fn wait_for<T: std::fmt::Debug>(
     what: &str,
     mut look: impl FnMut() -> T,
     good: impl Fn(&T) -> bool,
