@@ -100,10 +100,10 @@ impl App {
         let metrics = telemetry::start_metrics().map_err(StartError::Metrics)?;
         let discovery = lan::start_discovery(&config, &clock, &jobs);
         let entered = entry::enter(&config, lock, &discovery, &clock, &jobs, out).await?;
-        let entry::Entered { cluster, opened, lock } = entered;
+        let entry::Entered { cluster, lock } = entered;
         let data = config.folder.path();
         let name = node::first_name(&cluster, data).await.map_err(StartError::Read)?;
-        let lan = Arc::new(Lan::new(&config, opened, cluster.clone(), discovery));
+        let lan = Arc::new(Lan::new(&config, cluster.clone(), discovery));
         let node = Node {
             service: Service::new(cluster.clone()),
             cluster,

@@ -48,11 +48,28 @@ pub(crate) fn start_metrics() -> Result<PrometheusHandle, BuildError> {
     let handle = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), SECONDS)?
         .install_recorder()?;
-    metrics::describe_counter!("nexus_http_requests_total", "HTTP requests by path and status");
-    metrics::describe_counter!("nexus_tool_calls_total", "calls by tool and outcome");
-    metrics::describe_histogram!("nexus_tool_call_seconds", "time of calls by tool");
-    metrics::describe_gauge!("nexus_applied_index", "index up to which the log is applied here");
-    metrics::describe_gauge!("nexus_lag_entries", "entries that each member is behind");
-    metrics::describe_gauge!("nexus_tolerance", "voters that may fail before writes stop");
+    describe();
     Ok(handle)
+}
+
+/// Says what each metric means; the log's own are recorded in its crate.
+fn describe() {
+    use metrics::{describe_counter, describe_gauge, describe_histogram};
+    describe_counter!("nexus_http_requests_total", "HTTP requests by path and status");
+    describe_counter!("nexus_tool_calls_total", "calls by tool and outcome");
+    describe_histogram!("nexus_tool_call_seconds", "time of calls by tool");
+    describe_counter!("nexus_leader_changes_total", "leaders that this node has seen come");
+    describe_counter!("nexus_proposals_total", "writes that were proposed through this node");
+    describe_histogram!("nexus_commit_seconds", "time from proposal to its answer here");
+    describe_histogram!("nexus_fsync_seconds", "time of one flush of the log to disk");
+    describe_histogram!("nexus_fsync_group", "writes to the log that one flush covered");
+    describe_histogram!("nexus_checkpoint_seconds", "time for which a checkpoint held applying");
+    describe_gauge!("nexus_applied_index", "index up to which the log is applied here");
+    describe_gauge!("nexus_member_lag_entries", "entries that each member is behind");
+    describe_gauge!("nexus_tolerance", "voters that may fail before writes stop");
+    describe_gauge!("nexus_log_last_index", "last index of the log here");
+    describe_gauge!("nexus_log_purged_index", "index up to which entries are gone from the log");
+    describe_gauge!("nexus_log_bytes", "bytes of the log's tables");
+    describe_gauge!("nexus_snapshot_index", "index of the newest snapshot here");
+    describe_gauge!("nexus_snapshot_bytes", "bytes of the newest snapshot here");
 }

@@ -124,8 +124,6 @@ fn plan(held: &Held, config: &Config) -> Result<Plan, EntryError> {
 #[derive(Debug)]
 pub(super) struct Entered {
     pub(super) cluster: Cluster,
-    /// What it was opened with.
-    pub(super) opened: nexus_raft::Config,
     pub(super) lock: Lock,
 }
 
@@ -155,12 +153,12 @@ pub(super) async fn enter(
             if config.new {
                 Settings::change(&config.folder.settings(), &[("clusterId", Value::Null)])?;
             }
-            Ok(parts.entered(parts.open(Start::Found).await?, lock))
+            Ok(Entered { cluster: parts.open(Start::Found).await?, lock })
         }
-        (Plan::Join, Some(code)) => Ok(parts.entered(parts.join(code, out).await?, lock)),
+        (Plan::Join, Some(code)) => Ok(Entered { cluster: parts.join(code, out).await?, lock }),
         (Plan::ResumeOrJoin, Some(code)) => parts.resume_or_join(code, lock, out).await,
         (Plan::Resume | Plan::Join | Plan::ResumeOrJoin, _) => {
-            Ok(parts.entered(parts.open(Start::Resume).await?, lock))
+            Ok(Entered { cluster: parts.open(Start::Resume).await?, lock })
         }
     }
 }
@@ -184,10 +182,6 @@ impl Parts<'_> {
             clock: Arc::clone(self.clock),
             jobs: self.jobs.clone(),
         }
-    }
-
-    fn entered(&self, cluster: Cluster, lock: Lock) -> Entered {
-        Entered { cluster, opened: self.raft(), lock }
     }
 
     async fn open(&self, start: Start) -> Result<Cluster, EntryError> {
@@ -307,7 +301,7 @@ impl Parts<'_> {
         if own == Some(code.authority()) {
             out.note("This node is a member of the code's cluster already; the code is ignored.");
             self.remember(&cluster)?;
-            return Ok(self.entered(cluster, lock));
+            return Ok(Entered { cluster, lock });
         }
         let is_lone = members <= 1 && messages == 0;
         let id = cluster.cluster_id();
@@ -331,7 +325,7 @@ impl Parts<'_> {
         Settings::change(&settings, &[("clusterId", Value::Null), ("lan", Value::Null)])?;
         out.note(&format!("The former cluster's folder is kept as {}.", aside.display()));
         let lock = folder.lock(self.clock.wall_millis())?;
-        Ok(self.entered(self.join(code, out).await?, lock))
+        Ok(Entered { cluster: self.join(code, out).await?, lock })
     }
 }
 

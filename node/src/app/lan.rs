@@ -99,8 +99,8 @@ pub(crate) struct Lan {
     settings: PathBuf,
     advertise: Vec<Advertised>,
     mdns: bool,
-    /// What the log was opened with, for another bind.
-    opened: nexus_raft::Config,
+    /// What tells this machine from others.
+    host: String,
     place: watch::Sender<Place>,
     /// One change at a time.
     changing: Mutex<()>,
@@ -108,19 +108,14 @@ pub(crate) struct Lan {
 
 impl Lan {
     /// Makes the handle.
-    pub(super) fn new(
-        config: &Config,
-        opened: nexus_raft::Config,
-        cluster: Cluster,
-        discovery: Discovery,
-    ) -> Self {
+    pub(super) fn new(config: &Config, cluster: Cluster, discovery: Discovery) -> Self {
         Self {
             cluster,
             discovery,
             settings: config.folder.settings(),
             advertise: config.advertise.clone(),
             mdns: config.mdns,
-            opened,
+            host: config.host.clone(),
             place: watch::Sender::new(config.place),
             changing: Mutex::new(()),
         }
@@ -147,15 +142,14 @@ impl Lan {
 
     async fn bind(&self, place: Place) -> Result<SocketAddr, LanError> {
         let address = place.bind();
-        let config = nexus_raft::Config { bind: address, ..self.opened.clone() };
-        let bound = self.cluster.rebind(&config).await;
+        let bound = self.cluster.rebind(address).await;
         bound.map_err(|source| LanError::Rebind { address, source })
     }
 
     /// Tells the cluster where this node is.
     pub(crate) async fn describe(&self) -> Result<Vec<SocketAddr>, ProposeError> {
         let addresses = self.addresses();
-        self.cluster.describe(None, self.opened.host.clone(), addresses.clone()).await?;
+        self.cluster.describe(None, self.host.clone(), addresses.clone()).await?;
         Ok(addresses)
     }
 

@@ -72,10 +72,12 @@ impl Node {
         let status = self.cluster.local_status();
         metrics::gauge!("nexus_applied_index").set(number(status.applied));
         metrics::gauge!("nexus_tolerance").set(number(crate::service::count(status.tolerance)));
-        for member in &status.members {
-            metrics::gauge!("nexus_lag_entries", "node" => member.id.to_string())
-                .set(number(member.lag));
-        }
+        let storage = self.cluster.storage();
+        metrics::gauge!("nexus_log_last_index").set(number(storage.last));
+        metrics::gauge!("nexus_log_purged_index").set(number(storage.purged));
+        metrics::gauge!("nexus_log_bytes").set(number(storage.log_bytes));
+        metrics::gauge!("nexus_snapshot_index").set(number(storage.snapshot));
+        metrics::gauge!("nexus_snapshot_bytes").set(number(storage.snapshot_bytes));
         self.metrics.render()
     }
 
