@@ -1,7 +1,7 @@
 //! Who may connect, and where everybody is: the transport's directory.
 //!
 //! Kept in memory beside the state and renewed when members change, because the transport asks on every
-//! call. Accepted is (core.md 9): a key that the membership records for that node id; or, for append,
+//! call. Accepted is (traps.md 9): a key that the membership records for that node id; or, for append,
 //! vote and snapshot only, a certificate of this cluster whose node id is greater than our applied
 //! index, because it may have been admitted after what we know.
 

@@ -180,7 +180,7 @@ impl Core {
         })))
     }
 
-    /// Returns whether the clocks of most members that are up agree with ours (core.md 4).
+    /// Returns whether the clocks of most members that are up agree with ours (traps.md 4).
     fn clocks_agree(&self) -> bool {
         let up: Vec<u64> = lock(&self.sightings)
             .iter()

@@ -73,7 +73,7 @@ pub struct Storage {
     pub log_bytes: u64,
 }
 
-/// Digests of the state (core.md 22): equal on two nodes at the same index.
+/// Digests of the state (traps.md 22): equal on two nodes at the same index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DigestReport {
     /// Now.

@@ -1,8 +1,8 @@
 //! openraft's state machine over the domain: decode, apply, write one batch, answer, tell.
 //!
-//! Nothing is applied before its log entry is on this disk (core.md 1). A batch ends at 64 entries, at
-//! an index that is a multiple of 64 (digests are compared there, core.md 22), at 4 MiB, or when no
-//! further entry is ready. A fault drops the batch and stops the node (core.md 11).
+//! Nothing is applied before its log entry is on this disk (traps.md 1). A batch ends at 64 entries, at
+//! an index that is a multiple of 64 (digests are compared there, traps.md 22), at 4 MiB, or when no
+//! further entry is ready. A fault drops the batch and stops the node (traps.md 11).
 
 use std::io;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ const BATCH_BYTES_MAX: usize = 4 << 20;
 /// Hints that a slow listener may fall behind; then it gets a reset instead.
 const HINTS_MAX: usize = 1024;
 
-/// What changed, for those who wait: a hint, never the truth (core.md 10).
+/// What changed, for those who wait: a hint, never the truth (traps.md 10).
 #[derive(Clone, Debug)]
 pub enum Hint {
     /// Entries were applied.
@@ -136,7 +136,7 @@ impl Machine {
             return Ok(());
         };
         self.log.flusher().entry_on_disk(last.index).await?;
-        // The second copy's hold (core.md 5) belongs here: before anything of the batch shows.
+        // The second copy's hold (traps.md 5) belongs here: before anything of the batch shows.
         let mut events = Vec::new();
         let outcomes = match self.write_batch(&batch, last, &mut events) {
             Ok(outcomes) => outcomes,
@@ -194,7 +194,7 @@ impl Machine {
 }
 
 /// Checks what the order of writes makes impossible: a state ahead of its log, or entries missing
-/// between the two (core.md 1).
+/// between the two (traps.md 1).
 fn fits(applied: Option<u64>, log: &LogStore, snapshot: Option<u64>) -> io::Result<()> {
     let purged = log.purged().map(|id| id.index);
     let last = log.last().map(|id| id.index);

@@ -2,7 +2,7 @@
 //!
 //! Ends (promise 2): done, refused, unknown. What was certainly not proposed waits for a leader and then
 //! says so; what may have been proposed is asked again with the same id, after an error that ends the
-//! try or a change of leader, never on a timer (core.md 7), and is *unknown* after the write timeout.
+//! try or a change of leader, never on a timer (traps.md 7), and is *unknown* after the write timeout.
 #![expect(
     clippy::wildcard_enum_match_arm,
     reason = "whatever was not expected here is answered in one way, whichever it is"
@@ -320,7 +320,7 @@ impl Core {
         }
     }
 
-    /// Returns the tick and the time that the leader gives an entry now (core.md 4).
+    /// Returns the tick and the time that the leader gives an entry now (traps.md 4).
     fn stamp(&self) -> (u64, u64) {
         let applied = *self.progress.applied.borrow();
         let elapsed = self.clock.boot_millis().saturating_sub(applied.boot_millis);

@@ -1,7 +1,7 @@
 //! Linearizable reads on any node: ask the leader for its index once, wait for it, look.
 //!
 //! Rounds are shared: one is in flight per node, and a read joins only a round that starts after it
-//! arrived (core.md 19). Leases are never used: their clock stops while a laptop sleeps. When no quorum
+//! arrived (traps.md 19). Leases are never used: their clock stops while a laptop sleeps. When no quorum
 //! answers in time the local state answers, and says from when it is.
 #![expect(
     clippy::wildcard_enum_match_arm,

@@ -1,4 +1,4 @@
-//! Snapshots and purging by our own rules (core.md 18), and what peers showed, written down.
+//! Snapshots and purging by our own rules (traps.md 18), and what peers showed, written down.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -98,7 +98,7 @@ impl Core {
         replication.values().map(matched).min()
     }
 
-    /// Notes what members acknowledged to this node as leader (core.md 23).
+    /// Notes what members acknowledged to this node as leader (traps.md 23).
     fn note_acknowledgements(&self) {
         let metrics = self.raft().metrics();
         let metrics = metrics.borrow_watched();

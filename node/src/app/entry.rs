@@ -1,4 +1,4 @@
-//! Into which cluster this folder goes: found, resumed, joined, or refused (core.md 17).
+//! Into which cluster this folder goes: found, resumed, joined, or refused (traps.md 17).
 //!
 //! What the folder is, what the settings expect and what the command line asks are held against each
 //! other before anything is made; a folder is never emptied, only set aside.

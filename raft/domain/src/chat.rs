@@ -1,4 +1,4 @@
-//! Chat rooms: messages with numbers, and a cursor for each reader (core.md 6).
+//! Chat rooms: messages with numbers, and a cursor for each reader (traps.md 6).
 //!
 //! Reading unread messages is a command, because it moves a cursor. A cursor has two positions:
 //! `taken` is what was handed out, `seen` what surely arrived, because the same process called

@@ -1,4 +1,4 @@
-//! Cluster time: ticks for timers, and a clock for people (core.md 4).
+//! Cluster time: ticks for timers, and a clock for people (traps.md 4).
 //!
 //! The tick is milliseconds of cluster life and never runs faster than real time, so a leader with
 //! a wrong wall clock expires nothing. The clock for people follows the leader's wall clock, but

@@ -1,4 +1,4 @@
-//! Nodes and invites: who belongs to the cluster, and how one comes in (core.md 16).
+//! Nodes and invites: who belongs to the cluster, and how one comes in (traps.md 16).
 //!
 //! A node's id is the index of the entry that admitted it, so it is never given twice; the first
 //! node is 1. The secret of an invite is never in the log, only its hash: the leader checks the

@@ -3,7 +3,7 @@
 //!
 //! A version byte stands in front of each. Proposals and entries are strict: they are decoded,
 //! encoded again and compared, because a field that one program skips and another obeys would make
-//! two states of one log (core.md 3). Stored values are lenient: unknown fields are ignored.
+//! two states of one log (traps.md 3). Stored values are lenient: unknown fields are ignored.
 //!
 //! An entry is the version byte, the stamp, and the proposal as it came, one after the other, so a
 //! leader can stamp the bytes that a member sent without encoding them again.

@@ -1,7 +1,7 @@
 //! Everything that can be asked of the state: exactly what is in the log.
 //!
 //! Commands decode strictly and never change their bytes: a new field or variant comes with a new
-//! state version (core.md 3). No `Option` of an enum here: minicbor reads an unknown variant of it
+//! state version (traps.md 3). No `Option` of an enum here: minicbor reads an unknown variant of it
 //! as `None`.
 
 use alloc::string::String;
@@ -31,7 +31,7 @@ pub enum Command {
 /// Commands of the machine room.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum SystemCommand {
-    /// A node's first act after each start (core.md 23).
+    /// A node's first act after each start (traps.md 23).
     #[n(0)]
     Started {
         /// The boot number, one more than the last.
@@ -47,21 +47,21 @@ pub enum SystemCommand {
         #[n(3)]
         software: String,
     },
-    /// Sets the people's clock forward by more than the tick allows (core.md 4). Leader only.
+    /// Sets the people's clock forward by more than the tick allows (traps.md 4). Leader only.
     #[n(1)]
     ClockStep {
         /// The new time, milliseconds since 1970.
         #[n(0)]
         at: u64,
     },
-    /// Raises the state version (core.md 3). Leader only.
+    /// Raises the state version (traps.md 3). Leader only.
     #[n(2)]
     Upgrade {
         /// The new state version.
         #[n(0)]
         to: u32,
     },
-    /// Something is due (core.md 4). Leader only.
+    /// Something is due (traps.md 4). Leader only.
     #[n(3)]
     Fire {
         /// When it is due, as the index says.
@@ -109,7 +109,7 @@ pub enum Role {
     Learner,
 }
 
-/// The cluster's timing (core.md 24).
+/// The cluster's timing (traps.md 24).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 #[cbor(index_only)]
 pub enum Timing {
@@ -363,7 +363,7 @@ pub enum ChatCommand {
         #[n(2)]
         category: Category,
     },
-    /// Takes the next unread messages (core.md 6).
+    /// Takes the next unread messages (traps.md 6).
     #[n(1)]
     Take {
         /// Where.

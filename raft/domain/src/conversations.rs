@@ -1,7 +1,7 @@
 //! Conversations and instances: who they are, where they are at home, what they do.
 //!
 //! A conversation is at home on the node through which it registered last; only entries of that
-//! node may speak for it (core.md 15). Its id comes from its client and stays; its name is unique
+//! node may speak for it (traps.md 15). Its id comes from its client and stays; its name is unique
 //! among those that are not offline; its cursors and request ids hang on the id, so they move with
 //! it.
 

@@ -1,4 +1,4 @@
-//! Two digests of the state, kept with every batch, so that nodes can be compared (core.md 22).
+//! Two digests of the state, kept with every batch, so that nodes can be compared (traps.md 22).
 //!
 //! A digest is a sum modulo 2^256 over SHA-256 of each row (length of the key, key, value), so a
 //! change costs what it changes, and the order of changes leaves no trace. `content` is what the

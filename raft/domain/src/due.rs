@@ -1,5 +1,5 @@
 //! What is due and when: an index ordered by tick, with a generation that fences old timers
-//! (core.md 4).
+//! (traps.md 4).
 //!
 //! The leader waits for [`first`] and proposes `Fire` with exactly what stands there. `apply`
 //! refuses it when the row is gone or another generation's, or when it comes early.

@@ -24,7 +24,7 @@ pub enum Actor {
     Conversation(#[n(0)] String),
 }
 
-/// What makes a retried call the same call; its scope is the actor (core.md 7, 8).
+/// What makes a retried call the same call; its scope is the actor (traps.md 7, 8).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 pub enum RequestId {
     /// Made by a node: unique by its boot number and a counter of that boot.
@@ -59,7 +59,7 @@ pub struct Answered {
 /// What a member asks to be written into the log.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Proposal {
-    /// The state version that the command needs (core.md 3).
+    /// The state version that the command needs (traps.md 3).
     #[n(0)]
     pub version: u32,
     /// The request id, the same over every retry.
@@ -82,7 +82,7 @@ pub struct Proposal {
 /// What the leader adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Stamp {
-    /// Milliseconds of cluster life (core.md 4); never runs faster than real time.
+    /// Milliseconds of cluster life (traps.md 4); never runs faster than real time.
     #[n(0)]
     pub tick: u64,
     /// Milliseconds since 1970 for people, bounded by the tick's progress.

@@ -1,4 +1,4 @@
-//! Hints of what an entry changed. State decides, events only wake (core.md 10): nothing is ever
+//! Hints of what an entry changed. State decides, events only wake (traps.md 10): nothing is ever
 //! told to anybody from an event's payload.
 
 use alloc::string::String;

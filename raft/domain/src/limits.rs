@@ -7,14 +7,14 @@
 const HOUR: u64 = 60 * 60 * 1000;
 
 /// An entry's bytes: the log is one queue, and a larger entry would block everybody else's on a
-/// slow link (core.md 21). Longer bodies come in chunks; a longer entry does not decode.
+/// slow link (traps.md 21). Longer bodies come in chunks; a longer entry does not decode.
 pub const ENTRY_BYTES_MAX: usize = 128 * 1024;
 
 /// A kept outcome's bytes, so that the table of request ids stays small; longer refusals are cut.
 pub const OUTCOME_BYTES_MAX: usize = 256;
 
 /// How many client ids are kept for one actor; over it the new request is refused, because an
-/// eviction would let an old one run twice (core.md 7).
+/// eviction would let an old one run twice (traps.md 7).
 pub const CLIENT_IDS_MAX: u32 = 1_000;
 
 /// How long a client id is kept at least, in ticks: promise 2 says 24 hours.
@@ -29,7 +29,7 @@ pub const NODE_IDS_MAX: u32 = 10_000;
 /// Answered records that one entry removes beside its own work; the rest goes with the next ones.
 pub const SWEEP_ROWS_MAX: usize = 256;
 
-/// Rows that one `Fire` changes (core.md 4); the rest goes with the next one.
+/// Rows that one `Fire` changes (traps.md 4); the rest goes with the next one.
 pub const FIRE_ROWS_MAX: usize = 256;
 
 /// Conversations that one step of a removal looks at: each may change its row and its name's.
@@ -38,7 +38,7 @@ pub const REMOVAL_ROWS_MAX: usize = 120;
 /// Client ids that one `Fire` forgets: each is a record, a row of its group and perhaps a count.
 pub const FIRE_IDS_MAX: usize = 80;
 
-/// Rows that one command changes (core.md 21), so that no entry stalls the others.
+/// Rows that one command changes (traps.md 21), so that no entry stalls the others.
 pub const COMMAND_ROWS_MAX: usize = 1_000;
 
 /// A client's request id in bytes: long enough for any UUID with a prefix, short for a key.
@@ -142,7 +142,7 @@ pub const EVENT_TEXT_CHARS_MAX: usize = 200;
 /// Every how many entries the digests are kept, so that nodes compare at a common index.
 pub const DIGEST_STRIDE: u64 = 64;
 
-/// How many of those are kept (core.md 22).
+/// How many of those are kept (traps.md 22).
 pub const DIGEST_MARKS_MAX: u64 = 1_024;
 
 // A message of the longest text in four-byte characters fits an entry with its frame.

@@ -1,5 +1,5 @@
 //! What an applied command answers: ids, numbers and ranges, at most 256 bytes encoded, because the
-//! table of request ids keeps it (core.md 7). Bodies are loaded from a view afterwards.
+//! table of request ids keeps it (traps.md 7). Bodies are loaded from a view afterwards.
 
 use alloc::string::String;
 

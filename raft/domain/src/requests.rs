@@ -1,4 +1,4 @@
-//! Request ids: one effect and one answer for each, in tables that stay small (core.md 7, 8).
+//! Request ids: one effect and one answer for each, in tables that stay small (traps.md 7, 8).
 //!
 //! A node's own ids end when the node says that they are answered: below its floor everything is
 //! either in the table or refused, never run. A client's ids are kept for 24 hours of ticks, and a

@@ -1,7 +1,7 @@
 //! The ordered key-value space that the state lives in, and overlays on it.
 //!
 //! `BTreeMap` in tests and simulation, RocksDB in a node. Every method can fail with a [`Fault`]: a
-//! store that cannot be read stops the node, it never answers "not found" (core.md 11).
+//! store that cannot be read stops the node, it never answers "not found" (traps.md 11).
 
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;

@@ -18,7 +18,7 @@ use crate::{FIRST_VERSION, SUPPORTED, cluster, events, limits, requests, tables}
 /// The last moment of the year 9999, in milliseconds since 1970: what RFC 3339 can still show.
 const TIME_MAX: u64 = 253_402_300_799_999;
 
-/// Returns the cluster's state version (core.md 3).
+/// Returns the cluster's state version (traps.md 3).
 ///
 /// # Errors
 /// A fault when the state cannot be read.
@@ -55,7 +55,7 @@ struct Start<'a> {
 }
 
 /// Returns the refusal of a start that the cluster knows a later one of, or another of the same
-/// boot (core.md 23).
+/// boot (traps.md 23).
 ///
 /// It is asked before the request id: that of an older folder was given before, too, and "expired"
 /// would not tell its owner what to do.

@@ -1,4 +1,4 @@
-//! How a machine without an id gets an id and a certificate (core.md 16).
+//! How a machine without an id gets an id and a certificate (traps.md 16).
 //!
 //! Any member answers a joiner and passes it on to the leader, which checks the secret and proposes
 //! `Admit`; a signer issues the certificate for exactly the (id, key) that the state then holds. The

@@ -162,7 +162,7 @@ pub(crate) enum Answer {
     Certificate(#[cbor(n(0), with = "minicbor::bytes")] Vec<u8>),
 }
 
-/// What a machine without a certificate says (core.md 16).
+/// What a machine without a certificate says (traps.md 16).
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub(crate) struct JoinRequest {
     /// The public part of the invite.

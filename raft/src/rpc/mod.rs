@@ -2,7 +2,7 @@
 //!
 //! `message.rs` has the frames, `client.rs` openraft's network over the transport, `server.rs` the
 //! serving side. Every message that claims to come from a leader or candidate is checked against the
-//! certificate that brought it: openraft would let any node claim any vote (core.md 9).
+//! certificate that brought it: openraft would let any node claim any vote (traps.md 9).
 
 pub(crate) mod client;
 pub(crate) mod message;

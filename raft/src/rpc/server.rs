@@ -76,7 +76,7 @@ fn malformed(text: &str) -> Refusal {
     Refusal::new(code::MALFORMED, format!("request: {text}"))
 }
 
-/// Drops a message whose leader or candidate is not the node of the certificate (core.md 9).
+/// Drops a message whose leader or candidate is not the node of the certificate (traps.md 9).
 fn check_speaker(call: &Call, from: NodeId) -> Result<(), Refusal> {
     let claimed = match call {
         Call::Append(append) => append.vote,
@@ -174,7 +174,7 @@ impl Core {
         }
     }
 
-    /// Checks everything before openraft hears of it: its install must not fail (core.md 12).
+    /// Checks everything before openraft hears of it: its install must not fail (traps.md 12).
     async fn install(self: &Arc<Self>, id: &str, vote: Vote) -> Answer {
         let (core, id) = (self.clone(), id.to_owned());
         let finish = move || {

@@ -56,7 +56,7 @@ impl Snapshots {
         if path.exists() {
             fs::remove_dir_all(&path)?;
         }
-        // The memtable is always flushed (size 0): any other bound never flushes (core.md 18).
+        // The memtable is always flushed (size 0): any other bound never flushes (traps.md 18).
         Checkpoint::new(generation as &rocksdb::DB)
             .and_then(|checkpoint| checkpoint.create_checkpoint(&path))
             .map_err(io_error)?;

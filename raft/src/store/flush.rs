@@ -2,7 +2,7 @@
 //!
 //! Each append or truncate takes a number when it is written; `flushed` is the newest number that is
 //! on disk. Whoever must not run ahead of the disk waits for the number of the append that wrote its
-//! entry (core.md 1), not for the newest: waiting for the newest is a second flush in series.
+//! entry (traps.md 1), not for the newest: waiting for the newest is a second flush in series.
 
 use std::collections::VecDeque;
 use std::io;

@@ -14,7 +14,7 @@ use super::StoreError;
 use super::folder::write_file;
 use crate::wire::{seal, unseal};
 
-/// What this node has seen of a peer (core.md 23).
+/// What this node has seen of a peer (traps.md 23).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub(crate) struct Seen {
     /// Its highest boot number.

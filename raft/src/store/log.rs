@@ -25,7 +25,7 @@ use crate::wire::{WireEntry, WireLogId, WireVote, seal, unseal};
 
 /// Bytes of entries that stay in memory for replication and for `apply`.
 const CACHE_BYTES_MAX: usize = 4 << 20;
-/// Bytes of entries that one read returns at most (core.md 21); one entry is returned in any case.
+/// Bytes of entries that one read returns at most (traps.md 21); one entry is returned in any case.
 pub(crate) const READ_BYTES_MAX: usize = 1 << 20;
 
 /// The log store; clones share one log.
@@ -94,7 +94,7 @@ impl LogStore {
         property.ok().flatten().unwrap_or(0)
     }
 
-    /// Raises the boot number and makes it durable (core.md 23).
+    /// Raises the boot number and makes it durable (traps.md 23).
     ///
     /// # Errors
     /// When the disk refuses.
@@ -408,7 +408,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
 
     /// Deletes entries up to and including an id; the marker is written with them.
     ///
-    /// The caller has made sure that `state/` holds them durably (core.md 18).
+    /// The caller has made sure that `state/` holds them durably (traps.md 18).
     async fn purge(&mut self, upto: LogId) -> Result<(), io::Error> {
         if self.purged().is_some_and(|purged| purged.index >= upto.index) {
             return Ok(());

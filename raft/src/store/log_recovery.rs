@@ -1,4 +1,4 @@
-//! Opening the log after whatever happened to the machine (core.md 1).
+//! Opening the log after whatever happened to the machine (traps.md 1).
 //!
 //! The strict mode accepts an incomplete last record only. A page of the unsynced tail torn by a power
 //! cut makes it refuse; then a copy is opened that reads as far as it can, and the durable mark tells

@@ -1,4 +1,4 @@
-//! The durable mark: what was on disk a moment ago, in a small file of its own (core.md 1).
+//! The durable mark: what was on disk a moment ago, in a small file of its own (traps.md 1).
 //!
 //! It is written beside the next groups, off the answer path, and trails them. After a damaged log was
 //! opened with what could be read, it tells whether something acknowledged is missing. It may say less

@@ -3,13 +3,13 @@
 //! ```text
 //! DATA/format     the format version of this folder; an unknown one is refused, nothing is touched
 //! DATA/log/       RocksDB: entries, vote, committed marker, boot number; one flush thread
-//! DATA/log.mark   what of the log was on disk a moment ago: last index and vote (core.md 1)
+//! DATA/log.mark   what of the log was on disk a moment ago: last index and vote (traps.md 1)
 //! DATA/log.torn   the last log whose unsynced tail was torn by a power cut, for those who look into it
 //! DATA/state/     generations of the state, one current, and at most two snapshots
 //! DATA/local/     what belongs to this machine alone: what peers showed, remembered addresses
 //! ```
 //!
-//! The order that everything rests on (core.md 1): an entry is readable when `append` returns, durable
+//! The order that everything rests on (traps.md 1): an entry is readable when `append` returns, durable
 //! when its flush number is reached, and only then applied to `state/`. So `state/` is never ahead of
 //! the log on disk, whatever is killed when.
 

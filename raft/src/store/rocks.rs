@@ -1,7 +1,7 @@
 //! Options of the two databases, in one place.
 //!
 //! Memory: one block cache of 8 MiB for both, and two write buffers of 4 MiB each. Table options are
-//! pinned, because snapshot files travel between versions (core.md 18).
+//! pinned, because snapshot files travel between versions (traps.md 18).
 
 use rocksdb::{
     BlockBasedOptions, Cache, DB, DBCompressionType, DBRecoveryMode, IteratorMode, Options,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! state/CURRENT      names the generation in use
-//! state/g-000012/    a generation: replicated keys only (core.md 12)
+//! state/g-000012/    a generation: replicated keys only (traps.md 12)
 //! state/s-…/         a snapshot: a checkpoint's files and their manifest
 //! state/r-…/         a snapshot that is being received
 //! ```

@@ -2,7 +2,7 @@
 //! `kill -9` has it die; then the folder is opened again and compared with what it had acknowledged.
 //!
 //! Bytes of the log's write-ahead buffer die with the process, bytes given to the kernel stay: the
-//! difference between the two databases that core.md 1 is about.
+//! difference between the two databases that traps.md 1 is about.
 
 use std::fs::{self, File};
 use std::io::Write as _;
