@@ -51,7 +51,7 @@ struct Memory {
     /// The newest entries, without holes up to the last one.
     cache: BTreeMap<u64, LogEntry>,
     cache_bytes: usize,
-    /// Bytes appended since the start, for the snapshot trigger.
+    /// Bytes appended since the start and those of the log before, for the snapshot trigger.
     appended_bytes: u64,
 }
 
@@ -63,7 +63,9 @@ impl LogStore {
     pub(crate) fn open(data: &Path, cache: &Cache) -> Result<Self, StoreError> {
         let (path, mark) = (data.join("log"), data.join("log.mark"));
         let db = Arc::new(super::log_recovery::open(&path, Mark::read(&mark)?, cache)?);
-        let memory = Memory::read(&db).map_err(|text| StoreError::Damaged { path, text })?;
+        let mut memory = Memory::read(&db).map_err(|text| StoreError::Damaged { path, text })?;
+        // What is there counts as appended now: else short lives would never add up to a snapshot.
+        memory.appended_bytes = table_bytes(&db);
         let flusher = Flusher::start(db.clone(), &mark)?;
         Ok(Self { inner: Arc::new(Inner { db, flusher, memory: Mutex::new(memory) }) })
     }
@@ -83,15 +85,14 @@ impl LogStore {
         lock(&self.inner.memory).purged
     }
 
-    /// Returns how many bytes were appended since the start.
+    /// Returns how many bytes were appended since the start, on top of what was there.
     pub(crate) fn appended_bytes(&self) -> u64 {
         lock(&self.inner.memory).appended_bytes
     }
 
     /// Returns the bytes that the log takes on disk, as RocksDB estimates them.
     pub(crate) fn disk_bytes(&self) -> u64 {
-        let property = self.inner.db.property_int_value("rocksdb.total-sst-files-size");
-        property.ok().flatten().unwrap_or(0)
+        table_bytes(&self.inner.db)
     }
 
     /// Raises the boot number and makes it durable (traps.md 23).
@@ -248,6 +249,11 @@ pub(super) fn purged_index(db: &DB) -> Result<Option<u64>, String> {
         Some(bytes) => Ok(Some(unseal::<WireLogId>(&bytes)?.index)),
         None => Ok(None),
     }
+}
+
+fn table_bytes(db: &DB) -> u64 {
+    let property = db.property_int_value("rocksdb.total-sst-files-size");
+    property.ok().flatten().unwrap_or(0)
 }
 
 fn no_sync() -> WriteOptions {

@@ -1,6 +1,6 @@
 //! The durable mark: what was on disk a moment ago, in a small file of its own (traps.md 1).
 //!
-//! It is written beside the next groups, off the answer path, and trails them. After a damaged log was
+//! It is written beside later groups, off the answer path, and trails them by [`MARK_EVERY`] at most. After a damaged log was
 //! opened with what could be read, it tells whether something acknowledged is missing. It may say less
 //! than the disk holds, never more: whoever takes entries away lowers it first.
 
@@ -8,13 +8,22 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::failpoint::failpoint;
 use super::{StoreError, lock};
 
+/// The least time between two marks: each is an fsync that the log's own ones wait behind, a quarter
+/// of the throughput and more when every group has its mark.
+///
+/// So what was acknowledged within it right before a crash can be missing unnoticed, if besides the
+/// crash the disk damages what it had synced.
+const MARK_EVERY: Duration = Duration::from_millis(50);
 /// Bytes of the file: three numbers, within one sector.
 const MARK_BYTES: usize = 24;
 
@@ -119,21 +128,25 @@ impl MarkFile {
 
     fn run(&self, sleep: &Receiver<()>) {
         while sleep.recv().is_ok() {
-            #[cfg(test)]
-            if !tests::WRITING.load(std::sync::atomic::Ordering::Relaxed) {
-                continue;
-            }
-            let mut written = lock(&self.written);
-            let mark = lock(&self.newest).mark;
-            if mark == *written {
-                continue;
-            }
-            match self.write(mark) {
-                Ok(()) => *written = mark,
-                Err(error) => tracing::warn!(
-                    "{}: durable mark cannot be written: {error}",
-                    self.path.display()
-                ),
+            pause(sleep);
+            self.write_newest();
+        }
+    }
+
+    fn write_newest(&self) {
+        #[cfg(test)]
+        if !tests::WRITING.load(std::sync::atomic::Ordering::Relaxed) {
+            return;
+        }
+        let mut written = lock(&self.written);
+        let mark = lock(&self.newest).mark;
+        if mark == *written {
+            return;
+        }
+        match self.write(mark) {
+            Ok(()) => *written = mark,
+            Err(error) => {
+                tracing::warn!("{}: durable mark cannot be written: {error}", self.path.display());
             }
         }
     }
@@ -177,6 +190,18 @@ impl MarkFile {
             *written = mark;
         }
         Ok(())
+    }
+}
+
+/// Lets groups gather that one mark stands for; ends early when the store is closed.
+fn pause(sleep: &Receiver<()>) {
+    let until = Instant::now() + MARK_EVERY;
+    loop {
+        let rest = until.saturating_duration_since(Instant::now());
+        match sleep.recv_timeout(rest) {
+            Ok(()) => {}
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return,
+        }
     }
 }
 

@@ -83,10 +83,11 @@ pub(crate) fn mode(direction: Direction) -> IteratorMode<'static> {
     }
 }
 
+/// What RocksDB's iterators give.
+type Item = Result<(Box<[u8]>, Box<[u8]>), rocksdb::Error>;
+
 /// Turns an iterator's item into a row of the domain.
-pub(crate) fn row(
-    item: Result<(Box<[u8]>, Box<[u8]>), rocksdb::Error>,
-) -> Result<(Vec<u8>, Vec<u8>), Fault> {
+pub(crate) fn row(item: Item) -> nexus_domain::store::Row {
     match item {
         Ok((key, value)) => Ok((key.into_vec(), value.into_vec())),
         Err(error) => {

@@ -95,10 +95,12 @@ impl Generation {
         let mut options = state_options(cache);
         options.create_if_missing(make);
         let db = DB::open(&options, &path).map_err(|error| {
-            let (path, kind, text) = (path.clone(), error.kind(), error.into_string());
-            match kind {
-                ErrorKind::Corruption => StoreError::Damaged { path, text },
-                _ => StoreError::Database { path, text },
+            let damaged = error.kind() == ErrorKind::Corruption;
+            let (path, text) = (path.clone(), error.into_string());
+            if damaged {
+                StoreError::Damaged { path, text }
+            } else {
+                StoreError::Database { path, text }
             }
         })?;
         Ok(Self { number, path, db: Some(db), doomed: AtomicBool::new(false) })

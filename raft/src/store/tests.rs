@@ -1,5 +1,4 @@
 //! What the stores promise: openraft's suite, models, crashes, damage, equal digests, bounded disk.
-#![expect(clippy::unwrap_used, reason = "all of this module is a test")]
 
 mod crash;
 mod damage;

@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use nexus_domain::testing::Random;
 use openraft::entry::RaftEntry as _;
@@ -252,14 +253,19 @@ fn child() {
     runtime.block_on(live(&task));
 }
 
-/// Runs a child; returns whether it came to its point and died there.
-fn dies(task: &Task) -> bool {
-    let output = Command::new(std::env::current_exe().unwrap())
+/// Makes ready what starts a child.
+fn command(task: &Task) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
         .args(["--exact", "store::tests::crash::child", "--ignored", "--nocapture"])
         .env(TASK, task.to_text())
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+        .stdin(Stdio::null());
+    command
+}
+
+/// Runs a child; returns whether it came to its point and died there.
+fn dies(task: &Task) -> bool {
+    let output = command(task).output().unwrap();
     if output.status.success() {
         return false;
     }
@@ -323,20 +329,25 @@ impl World {
     /// Kills a child at a point, opens its folder and compares; returns whether it came there.
     async fn crash(&self, point: &str, count: u32, older: bool, truncation: bool) -> bool {
         let folder = tempfile::tempdir().unwrap();
+        let task = self.task(folder.path(), point, count);
+        let task = Task { older, truncation, ..task };
+        let died = dies(&task);
+        self.compare(&task, &Demands::read(&task.acks)).await;
+        died
+    }
+
+    fn task(&self, folder: &Path, point: &str, count: u32) -> Task {
         let task = Task {
-            data: folder.path().join("data"),
+            data: folder.join("data"),
             donor: self.donor.clone(),
-            acks: folder.path().join("acks"),
+            acks: folder.join("acks"),
             point: point.into(),
             count,
-            older,
-            truncation,
+            older: true,
+            truncation: true,
         };
         fs::create_dir(&task.data).unwrap();
-        let died = dies(&task);
-        let demands = Demands::read(&task.acks);
-        self.compare(&task, &demands).await;
-        died
+        task
     }
 
     async fn compare(&self, task: &Task, demands: &Demands) {
@@ -420,6 +431,22 @@ async fn a_kill_between_two_steps_loses_nothing_that_was_acknowledged() {
         }
     }
     assert!(never.is_empty(), "no process came to {never:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kill_at_any_moment_loses_nothing_that_was_acknowledged() {
+    let world = World::new().await;
+    let mut random = Random::new(SEED);
+    for round in 0..12 {
+        let folder = tempfile::tempdir().unwrap();
+        let task = world.task(folder.path(), "no such point", round);
+        let mut child = command(&task).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let until = Duration::from_millis(30 + random.below(600));
+        tokio::time::sleep(until).await;
+        child.kill().unwrap();
+        child.wait().unwrap();
+        world.compare(&task, &Demands::read(&task.acks)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

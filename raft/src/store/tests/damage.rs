@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use super::{NODE, Script, Stores, copy_all, names};
 use crate::store::StoreError;
 use crate::store::log::LogStore;
+use crate::store::mark::Mark;
 use crate::store::rocks;
 use crate::types::{LogData, LogEntry, Payload, Vote, log_id};
 
@@ -307,4 +308,37 @@ async fn a_state_that_is_lost_is_never_made_anew() {
     fs::remove_dir_all(data.path().join("log")).unwrap();
     fs::remove_file(data.path().join("log.mark")).unwrap();
     assert!(refusal(&data).contains("the state is ahead of the log"), "{}", refusal(&data));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_mark_never_says_more_than_the_log() {
+    let data = tempfile::tempdir().unwrap();
+    let path = data.path().join("log.mark");
+    let mut stores = Stores::open(data.path()).unwrap();
+    let blank = |term, index| LogEntry::new(log_id(term, NODE, index), Payload::Blank);
+    stores.append((0..40).map(|index| blank(1, index)).collect()).await;
+    let mut last = log_id(1, NODE, 39);
+    for round in 2..14 {
+        let next = last.index + 1;
+        let tail = (next..next + 20).map(|index| blank(round - 1, index)).collect();
+        let flushed = stores.append_soon(tail).await;
+        if round % 2 == 0 {
+            flushed.await.unwrap().unwrap();
+            // The mark stands for the tail, now or in a moment.
+            let until = tokio::time::Instant::now() + std::time::Duration::from_secs(20);
+            while Mark::read(&path).unwrap().index < next + 19 {
+                assert!(tokio::time::Instant::now() < until, "{:?}", Mark::read(&path));
+                tokio::task::yield_now().await;
+            }
+        }
+        stores.log.truncate_after(Some(last)).await.unwrap();
+        assert!(Mark::read(&path).unwrap().index <= last.index, "round {round}");
+        last = log_id(round, NODE, next);
+        stores.append(vec![blank(round, next)]).await;
+        assert!(Mark::read(&path).unwrap().index <= last.index, "round {round}");
+        // As a kill right here leaves it: what was synced is there, and it opens.
+        let copy = tempfile::tempdir().unwrap();
+        copy_all(data.path(), copy.path());
+        assert_eq!(reopen(copy.path()).await.unwrap(), last.index, "round {round}");
+    }
 }

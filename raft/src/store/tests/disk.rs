@@ -169,8 +169,12 @@ async fn a_transfer_resumes_and_asks_only_for_what_is_missing() {
 
     // Received whole and not installed: a start makes it half-received again, and nothing is lost.
     let folder = receiver.finish(&next.id()).unwrap();
-    std::mem::forget(folder);
-    drop(stores);
+    let (place, spare) = (folder.path().to_owned(), data.path().join("spare"));
+    fs::rename(&place, &spare).unwrap();
+    fs::create_dir(&place).unwrap();
+    drop((folder, stores));
+    // As if its holder had died instead.
+    fs::rename(&spare, &place).unwrap();
     let mut stores = Stores::open(data.path()).unwrap();
     assert!(stores.snapshots.newest_folder().is_none());
     stores.start().await.unwrap();
