@@ -21,6 +21,8 @@ const ROUNDS: u64 = 40;
 const PATIENT: usize = 4;
 /// Writers that never call again: what was not answered may or may not be there.
 const IMPATIENT: usize = 2;
+/// Calls of one instance: the log keeps at most 1,000 of its request ids in a day.
+const CALLS: u64 = 900;
 /// Until a call that is tried again must have been answered: several failovers in a row.
 const ANSWERED: Duration = Duration::from_secs(60);
 
@@ -96,16 +98,17 @@ impl Ledger {
 
 /// Calls again, anywhere, until it is answered.
 async fn patient(ledger: Arc<Ledger>, own: usize) {
-    let instance = format!("patient-{own}");
     let mut at = own;
     for count in 0_u64.. {
-        let text = format!("{instance} {count}");
+        let instance = format!("patient-{own}-{}", count / CALLS);
+        let text = format!("patient-{own} {count}");
         let request = format!("{instance}-{count}");
         let since = Instant::now();
         let mut backoff = Backoff::new(Duration::from_millis(5), Duration::from_millis(200));
+        let mut last = String::new();
         loop {
-            if ledger.is_over() && since.elapsed() > ANSWERED {
-                return ledger.fail(format!("{text}: not answered within {ANSWERED:?}"));
+            if since.elapsed() > ANSWERED {
+                return ledger.fail(format!("{text}: not answered in {ANSWERED:?}, last {last}"));
             }
             let who = As { instance: &instance, request: Some(&request) };
             let args = json!({"message": text});
@@ -117,6 +120,7 @@ async fn patient(ledger: Arc<Ledger>, own: usize) {
                 // Another call of the same conversation may have moved it meanwhile.
                 Err(failed) if failed.may_pass() || failed.code() == "not_here" => {
                     ledger.again.fetch_add(1, Ordering::Relaxed);
+                    last = failed.to_string();
                     at += 1;
                     tokio::time::sleep(backoff.next()).await;
                 }
