@@ -7,4 +7,5 @@
 pub mod call;
 pub mod command;
 pub mod process;
+pub mod scripted;
 pub mod wait;
