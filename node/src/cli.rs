@@ -3,6 +3,7 @@
 //! Each verb's `run` gives an exit code or a [`Failure`]; this file alone turns failures into text.
 //! All verbs but `up` and `mcp` are short talks with the node that runs on this machine.
 
+mod bench;
 mod call;
 mod completions;
 mod down;
@@ -77,6 +78,11 @@ enum Verb {
     Mcp(mcp::McpArgs),
     /// Take back what opened this machine to the LAN
     Lan(lan::LanArgs),
+    /// Measure writes, start and memory on this machine
+    Bench(bench::BenchArgs),
+    /// Run one node of a benchmark
+    #[command(hide = true, name = bench::NODE_VERB)]
+    BenchNode(bench::BenchNodeArgs),
     /// Print the version
     Version(version::VersionArgs),
     /// Print completions for a shell
@@ -205,7 +211,8 @@ fn run(verb: Verb, out: &mut Out) -> Result<Exit, Failure> {
     let is_daemon = matches!(verb, Verb::Up(_));
     let format = if let Verb::Up(args) = &verb { args.log } else { LogFormat::Text };
     telemetry::start_log(format, if is_daemon { "info" } else { "error" });
-    let mut builder = if is_daemon {
+    let is_wide = is_daemon || matches!(verb, Verb::Bench(_) | Verb::BenchNode(_));
+    let mut builder = if is_wide {
         tokio::runtime::Builder::new_multi_thread()
     } else {
         tokio::runtime::Builder::new_current_thread()
@@ -228,6 +235,8 @@ async fn dispatch(verb: Verb, out: &mut Out) -> Result<Exit, Failure> {
         Verb::Call(args) => call::run(args, out).await,
         Verb::Mcp(args) => mcp::run(args).await,
         Verb::Lan(args) => lan::run(args, out).await,
+        Verb::Bench(args) => bench::run(args, out).await,
+        Verb::BenchNode(args) => bench::run_node(args).await,
         Verb::Version(args) => Ok(version::run(&args, out)),
         Verb::Completions(args) => Ok(completions::run(&args, &mut Cli::command(), out)),
     }
@@ -237,7 +246,7 @@ impl Verb {
     /// Returns whether answers and errors are JSON.
     fn json(&self) -> bool {
         match self {
-            Self::Up(_) | Self::Mcp(_) | Self::Completions(_) => false,
+            Self::Up(_) | Self::Mcp(_) | Self::Completions(_) | Self::BenchNode(_) => false,
             Self::Down(args) => args.json,
             Self::Invite(args) => args.json,
             Self::Status(args) => args.json,
@@ -245,6 +254,7 @@ impl Verb {
             Self::Peers(args) => args.json,
             Self::Call(args) => args.json,
             Self::Lan(args) => args.json(),
+            Self::Bench(args) => args.json,
             Self::Version(args) => args.json,
         }
     }

@@ -33,6 +33,7 @@ fn every_documented_form_is_read() {
         "nexus call send_message -",
         "nexus mcp --id me",
         "nexus lan off",
+        "nexus bench --clients 1,64 --rounds 1 --messages 0 --json",
         "nexus version --json",
         "nexus completions bash",
     ] {

@@ -61,19 +61,36 @@ fn member(member: &MemberStatus) -> MemberView {
 /// Says what a user should know: which machines writes depend on, and who alone can let others in.
 fn warnings(status: &Status) -> Vec<String> {
     let mut warnings = Vec::new();
-    let voters = status.members.iter().filter(|member| member.role == MemberRole::Voter);
-    let names: Vec<&str> = voters.map(|member| member.name.as_str()).collect();
-    if status.members.len() > 1 && status.tolerance == 0 {
-        let names = names.join(", ");
+    let voters = |up: bool| {
+        let of = status.members.iter().filter(move |member| {
+            member.role == MemberRole::Voter && (member.state == nexus_raft::MemberState::Up) == up
+        });
+        of.map(|member| member.name.as_str()).collect::<Vec<_>>()
+    };
+    let (up, away) = (voters(true), voters(false));
+    if super::count(up.len()) < status.quorum {
         warnings.push(format!(
-            "writes stop as soon as one of these is away: {names}; three voters can do without \
-             one (nexus invite --voter on a third machine)"
+            "writes wait: {} voters must be there, and away are {}; wake them or check the network",
+            status.quorum,
+            away.join(", ")
+        ));
+    } else if !away.is_empty() && status.tolerance == 0 {
+        warnings.push(format!(
+            "{} is away; writes stop as soon as one more of these is: {}",
+            away.join(", "),
+            up.join(", ")
+        ));
+    } else if status.members.len() > 1 && status.tolerance == 0 {
+        warnings.push(format!(
+            "writes stop when {} is away; three voters can do without one: nexus invite --voter",
+            up.join(", ")
         ));
     }
     let first = status.members.iter().find(|member| member.id == cluster::FIRST_NODE);
     match first {
         Some(first) if status.members.len() > 1 => warnings.push(format!(
-            "{} alone holds the key that lets machines join: keep a copy of its data folder",
+            "{} alone holds the key that lets machines join: keep a copy of authority.key and \
+             authority.crt from its data folder in a safe place",
             first.name
         )),
         None if !status.members.is_empty() && !status.stale => warnings.push(
