@@ -6,6 +6,7 @@
 
 pub mod call;
 pub mod command;
+pub mod network;
 pub mod process;
 pub mod scripted;
 pub mod wait;

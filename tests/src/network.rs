@@ -1,0 +1,85 @@
+//! A LAN in network namespaces: hosts on one switch, whose cables can be pulled.
+//!
+//! Needs root and `ip`. Everything goes with the value.
+
+use std::process::Command;
+
+/// A switch in a namespace of its own, and the hosts that are plugged in.
+#[derive(Debug)]
+pub struct Network {
+    name: String,
+    hosts: Vec<String>,
+}
+
+impl Network {
+    /// Makes the switch.
+    ///
+    /// # Errors
+    /// What this machine lacks for it.
+    pub fn new() -> Result<Self, String> {
+        let name = format!("nxt{}", std::process::id());
+        ip(&format!("netns add {name}"))?;
+        let network = Self { name, hosts: Vec::new() };
+        network.inside("link add br0 type bridge")?;
+        network.inside("link set br0 up")?;
+        Ok(network)
+    }
+
+    fn inside(&self, arguments: &str) -> Result<(), String> {
+        ip(&format!("-n {} {arguments}", self.name))
+    }
+
+    /// Plugs a host in, with the address 10.78.0.NUMBER; returns its namespace.
+    ///
+    /// # Errors
+    /// What this machine lacks for it.
+    pub fn host(&mut self, number: u8) -> Result<String, String> {
+        let host = format!("{}h{number}", self.name);
+        ip(&format!("netns add {host}"))?;
+        self.hosts.push(host.clone());
+        let inside = |arguments: &str| ip(&format!("-n {host} {arguments}"));
+        self.inside(&format!("link add p{number} type veth peer name eth0 netns {host}"))?;
+        self.inside(&format!("link set p{number} master br0 up"))?;
+        inside("link set lo up")?;
+        inside("link set eth0 up")?;
+        inside(&format!("addr add 10.78.0.{number}/24 dev eth0"))?;
+        Ok(host)
+    }
+
+    /// Pulls a host's cable.
+    ///
+    /// # Panics
+    /// When the switch does not let go of it.
+    pub fn cut(&self, number: u8) {
+        self.inside(&format!("link set p{number} down")).expect("a port can be set down");
+    }
+
+    /// Plugs it in again.
+    ///
+    /// # Panics
+    /// When the switch does not take it.
+    pub fn mend(&self, number: u8) {
+        self.inside(&format!("link set p{number} up")).expect("a port can be set up");
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        for name in self.hosts.iter().chain([&self.name]) {
+            // A failed deletion leaves a namespace behind, which harms nobody.
+            ip(&format!("netns del {name}")).ok();
+        }
+    }
+}
+
+fn ip(arguments: &str) -> Result<(), String> {
+    let output = Command::new("ip")
+        .args(arguments.split_whitespace())
+        .output()
+        .map_err(|error| format!("ip cannot be run: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(format!("ip {arguments}: {}", said.trim()))
+}
