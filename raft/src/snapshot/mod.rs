@@ -1,9 +1,10 @@
-//! Snapshots: checkpoints of the state, kept as folders, sent file by file, installed as a generation.
+//! Snapshots: checkpoints of the state, kept as folders, sent file by file, installed as a
+//! generation.
 //!
 //! ```text
-//! build    worker: checkpoint (hard links) → job: fsync, checksums, manifest, rename   `build.rs`
-//! send     manifest → what the other lacks → chunks → install                          `send.rs`
-//! receive  into r-ID/, resumable, checked before openraft hears of it                  `receive.rs`
+//! build    worker: checkpoint (hard links) → job: fsync, checksums, manifest, rename  `build.rs`
+//! send     manifest → what the other lacks → chunks → install                         `send.rs`
+//! receive  into r-ID/, resumable, checked before openraft hears of it                 `receive.rs`
 //! ```
 //!
 //! At most two snapshot folders exist: the newest, and one that is still being read.

@@ -1,5 +1,5 @@
-//! Receiving a snapshot: into a folder of its own, resumable for a day, checked before openraft hears
-//! of it, because an error from `install_snapshot` is fatal to the node.
+//! Receiving a snapshot: into a folder of its own, resumable for a day, checked before openraft
+//! hears of it, because an error from `install_snapshot` is fatal to the node.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -66,8 +66,8 @@ impl Receiver {
 
     /// Begins or resumes, and returns what is missing.
     ///
-    /// Files that this disk has already are taken from there. One half-received snapshot is kept: what
-    /// others have whole is taken over from them.
+    /// Files that this disk has already are taken from there. One half-received snapshot is kept:
+    /// what others have whole is taken over from them.
     ///
     /// # Errors
     /// What is wrong with the manifest, or the disk.
@@ -134,7 +134,8 @@ impl Receiver {
     /// Writes the next chunk of a file.
     ///
     /// # Errors
-    /// When no such snapshot is being received, the chunk is not the file's next, or the disk refuses.
+    /// When no such snapshot is being received, the chunk is not the file's next, or the disk
+    /// refuses.
     pub(crate) fn chunk(&self, id: &str, file: u32, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let partial = lock(&self.partial);
         let partial = expect_id(partial.as_ref(), id)?;
@@ -145,8 +146,8 @@ impl Receiver {
             return Err(io::Error::other("snapshot: chunk lies outside its file"));
         }
         let file = File::options().write(true).open(partial.path.join(&entry.name))?;
-        // A file's length says how far it was received. A whole one may be linked to a table in use,
-        // and nothing can follow its end.
+        // A file's length says how far it was received. A whole one may be linked to a table in
+        // use, and nothing can follow its end.
         if file.metadata()?.len() != offset {
             return Err(io::Error::other("snapshot: chunk is not the next of its file"));
         }
@@ -160,7 +161,8 @@ impl Receiver {
     /// It goes with its last holder unless it is installed.
     ///
     /// # Errors
-    /// When something is missing or damaged; damaged files are deleted, so that they are sent again.
+    /// When something is missing or damaged; damaged files are deleted, so that they are sent
+    /// again.
     pub(crate) fn finish(&self, id: &str) -> io::Result<SnapshotFolder> {
         let mut partial = lock(&self.partial);
         let found = expect_id(partial.as_ref(), id)?;
@@ -211,8 +213,8 @@ fn final_name(root: &Path, index: u64, id: &str) -> PathBuf {
 
 /// Makes whole snapshots beyond the applied index half-received ones again.
 ///
-/// They were received and not installed when the node died. openraft would install one at the start,
-/// over a log that may hold other entries up to its index.
+/// They were received and not installed when the node died. openraft would install one at the
+/// start, over a log that may hold other entries up to its index.
 ///
 /// # Errors
 /// When the folder cannot be read or renamed.

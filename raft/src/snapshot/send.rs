@@ -44,8 +44,8 @@ pub(crate) enum SendError {
 /// Sends a snapshot and has it installed; returns the receiver's vote.
 ///
 /// # Errors
-/// When the link breaks, the receiver refuses, or a file cannot be read. What was received stays there
-/// for a day: the next try goes on where this one ended.
+/// When the link breaks, the receiver refuses, or a file cannot be read. What was received stays
+/// there for a day: the next try goes on where this one ended.
 pub(crate) async fn send(
     transport: &dyn Transport,
     to: NodeId,

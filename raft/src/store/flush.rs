@@ -1,8 +1,8 @@
 //! The one flush thread of `log/`: gather, one fsync, release everybody.
 //!
-//! Each append or truncate takes a number when it is written; `flushed` is the newest number that is
-//! on disk. Whoever must not run ahead of the disk waits for the number of the append that wrote its
-//! entry (traps.md 1), not for the newest: waiting for the newest is a second flush in series.
+//! Each append or truncate takes a number when it is written; `flushed` is the newest number that
+//! is on disk. Whoever must not run ahead of the disk waits for the number of the append that wrote
+//! its entry (traps.md 1), not for the newest: waiting for the newest is a second flush in series.
 
 use std::collections::VecDeque;
 use std::io;
@@ -80,7 +80,8 @@ impl Flusher {
         Ok(Self { order: Mutex::new(order), flushed, mark: mark_file, threads })
     }
 
-    /// Hands an append over: `write` puts it into the database, then the callback waits for the disk.
+    /// Hands an append over: `write` puts it into the database, then the callback waits for the
+    /// disk.
     ///
     /// Numbers are given in the order of the writes, because both happen under one lock.
     ///

@@ -1,8 +1,9 @@
 //! Opening the log after whatever happened to the machine (traps.md 1).
 //!
-//! The strict mode accepts an incomplete last record only. A page of the unsynced tail torn by a power
-//! cut makes it refuse; then a copy is opened that reads as far as it can, and the durable mark tells
-//! whether anything acknowledged is missing. Nothing acknowledged is ever dropped silently.
+//! The strict mode accepts an incomplete last record only. A page of the unsynced tail torn by a
+//! power cut makes it refuse; then a copy is opened that reads as far as it can, and the durable
+//! mark tells whether anything acknowledged is missing. Nothing acknowledged is ever dropped
+//! silently.
 
 use std::fs;
 use std::io;
@@ -46,8 +47,8 @@ pub(super) fn open(path: &Path, mark: Mark, cache: &Cache) -> Result<DB, StoreEr
     swap(path, &copy, &torn).map_err(StoreError::io(path))?;
     tracing::warn!(
         "{}: kept everything up to entry {reaches}, dropped what was behind it; up to entry {} the \
-         log was known to be on disk, so nothing that was answered is missing; the torn log is kept \
-         as {}",
+         log was known to be on disk, so nothing that was answered is missing; the torn log is \
+         kept as {}",
         path.display(),
         mark.index,
         torn.display()
@@ -128,7 +129,8 @@ fn swap(path: &Path, copy: &Path, torn: &Path) -> io::Result<()> {
     sync_folder(path.parent().unwrap_or_else(|| Path::new(".")))
 }
 
-/// Ends a swap that was cut short between its two renames, and clears a copy that was never checked.
+/// Ends a swap that was cut short between its two renames, and clears a copy that was never
+/// checked.
 fn finish_swap(path: &Path, copy: &Path, torn: &Path) -> io::Result<()> {
     if !copy.exists() {
         return Ok(());

@@ -1,8 +1,9 @@
 //! The durable mark: what was on disk a moment ago, in a small file of its own (traps.md 1).
 //!
-//! It is written beside later groups, off the answer path, and trails them by [`MARK_EVERY`] at most. After a damaged log was
-//! opened with what could be read, it tells whether something acknowledged is missing. It may say less
-//! than the disk holds, never more: whoever takes entries away lowers it first.
+//! It is written beside later groups, off the answer path, and trails them by [`MARK_EVERY`] at
+//! most. After a damaged log was opened with what could be read, it tells whether something
+//! acknowledged is missing. It may say less than the disk holds, never more: whoever takes entries
+//! away lowers it first.
 
 use std::fs::File;
 use std::io;
@@ -18,8 +19,8 @@ use tokio::time::Instant;
 use super::failpoint::failpoint;
 use super::{StoreError, lock};
 
-/// The least time between two marks: each is an fsync that the log's own ones wait behind, a quarter
-/// of the throughput and more when every group has its mark.
+/// The least time between two marks: each is an fsync that the log's own ones wait behind, a
+/// quarter of the throughput and more when every group has its mark.
 ///
 /// So what was acknowledged within it right before a crash can be missing unnoticed, if besides the
 /// crash the disk damages what it had synced.
@@ -171,7 +172,8 @@ impl MarkFile {
         }
     }
 
-    /// Makes the mark say no more than `keep`, durably, before the write `number` takes entries away.
+    /// Makes the mark say no more than `keep`, durably, before the write `number` takes entries
+    /// away.
     ///
     /// Otherwise a kill behind that write would leave a mark above the log, which reads as damage.
     ///

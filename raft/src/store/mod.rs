@@ -4,14 +4,14 @@
 //! DATA/format     the format version of this folder; an unknown one is refused, nothing is touched
 //! DATA/log/       RocksDB: entries, vote, committed marker, boot number; one flush thread
 //! DATA/log.mark   what of the log was on disk a moment ago: last index and vote (traps.md 1)
-//! DATA/log.torn   the last log whose unsynced tail was torn by a power cut, for those who look into it
+//! DATA/log.torn   the last log whose unsynced tail was torn by a power cut, to be looked into
 //! DATA/state/     generations of the state, one current, and at most two snapshots
 //! DATA/local/     what belongs to this machine alone: what peers showed, remembered addresses
 //! ```
 //!
-//! The order that everything rests on (traps.md 1): an entry is readable when `append` returns, durable
-//! when its flush number is reached, and only then applied to `state/`. So `state/` is never ahead of
-//! the log on disk, whatever is killed when.
+//! The order that everything rests on (traps.md 1): an entry is readable when `append` returns,
+//! durable when its flush number is reached, and only then applied to `state/`. So `state/` is
+//! never ahead of the log on disk, whatever is killed when.
 
 pub(crate) mod failpoint;
 pub(crate) mod flush;
@@ -65,7 +65,8 @@ pub enum StoreError {
     /// Acknowledged entries are missing or unreadable: this member must be replaced.
     #[error(
         "{}: acknowledged entries are damaged or missing ({text}); this member must be replaced: \
-         remove it from another node with `nexus node remove`, then join again with an empty folder",
+         remove it from another node with `nexus node remove`, then join again with an empty \
+         folder",
         path.display()
     )]
     Damaged {

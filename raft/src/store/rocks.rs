@@ -1,7 +1,7 @@
 //! Options of the two databases, in one place.
 //!
-//! Memory: one block cache of 8 MiB for both, and two write buffers of 4 MiB each. Table options are
-//! pinned, because snapshot files travel between versions (traps.md 18).
+//! Memory: one block cache of 8 MiB for both, and two write buffers of 4 MiB each. Table options
+//! are pinned, because snapshot files travel between versions (traps.md 18).
 
 use rocksdb::{
     BlockBasedOptions, Cache, DB, DBCompressionType, DBRecoveryMode, IteratorMode, Options,
@@ -45,7 +45,8 @@ fn common(cache: &Cache) -> Options {
     options
 }
 
-/// Options of `log/`: bytes of the write-ahead log stay in memory until the flush thread syncs them.
+/// Options of `log/`: bytes of the write-ahead log stay in memory until the flush thread syncs
+/// them.
 pub(crate) fn log_options(cache: &Cache, recovery: DBRecoveryMode) -> Options {
     let mut options = common(cache);
     options.set_manual_wal_flush(true);

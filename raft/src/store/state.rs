@@ -7,9 +7,9 @@
 //! state/r-…/         a snapshot that is being received
 //! ```
 //!
-//! A snapshot is installed as a new generation and swapped in; readers of the old one finish on it, and
-//! its folder goes when the last is done. Applied log id and membership stand in the database itself,
-//! under the key 0x00, written in the same batch as what they stand for.
+//! A snapshot is installed as a new generation and swapped in; readers of the old one finish on it,
+//! and its folder goes when the last is done. Applied log id and membership stand in the database
+//! itself, under the key 0x00, written in the same batch as what they stand for.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -202,7 +202,8 @@ impl StateStore {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Makes the folder of the next generation, filled by `fill`, opens and checks it, and swaps it in.
+    /// Makes the folder of the next generation, filled by `fill`, opens and checks it, and swaps it
+    /// in.
     ///
     /// # Errors
     /// What `fill` or `check` say, or the disk; the current generation then stays.

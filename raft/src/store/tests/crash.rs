@@ -1,5 +1,7 @@
-//! Kills between each two steps: a process of its own works on a folder and dies at a named point as
-//! `kill -9` has it die; then the folder is opened again and compared with what it had acknowledged.
+//! Kills between each two steps: a process of its own works on a folder and dies at a named point
+//! as
+//! `kill -9` has it die; then the folder is opened again and compared with what it had
+//! acknowledged.
 //!
 //! Bytes of the log's write-ahead buffer die with the process, bytes given to the kernel stay: the
 //! difference between the two databases that traps.md 1 is about.
@@ -113,7 +115,8 @@ impl Acks {
     }
 }
 
-/// The life of a node in small: appends, votes, truncations, applies, snapshots, purges, an install.
+/// The life of a node in small: appends, votes, truncations, applies, snapshots, purges, an
+/// install.
 struct Life {
     stores: Stores,
     script: Script,

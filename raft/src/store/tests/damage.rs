@@ -76,7 +76,8 @@ async fn reopen(data: &Path) -> Result<u64, StoreError> {
     Ok(last)
 }
 
-/// Each kind of damage: its name, what it does to the bytes, and the last entry that may be missing.
+/// Each kind of damage: its name, what it does to the bytes, and the last entry that may be
+/// missing.
 type Damage = (&'static str, fn(&mut Vec<u8>));
 
 /// What a power cut may leave of pages that were never synced.

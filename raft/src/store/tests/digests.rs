@@ -1,4 +1,5 @@
-//! One log gives one state: in memory and on disk, whatever the batches, through snapshots and restarts.
+//! One log gives one state: in memory and on disk, whatever the batches, through snapshots and
+//! restarts.
 
 use nexus_domain::digest;
 use nexus_domain::testing::{self, Random};

@@ -136,7 +136,8 @@ async fn a_transfer_resumes_and_asks_only_for_what_is_missing() {
     let missing = receiver.begin(manifest.clone(), None).unwrap();
     assert_eq!(wanted(&manifest, &missing), manifest.total() - 7000);
 
-    // Meanwhile the donor goes on, and offers a newer one: tables that are whole are not sent again.
+    // Meanwhile the donor goes on, and offers a newer one: tables that are whole are not sent
+    // again.
     write(&mut donor.stores, &donor.script, 400..500).await;
     send(&receiver, &snapshot, &missing, usize::MAX);
     donor.stores.build().await;
