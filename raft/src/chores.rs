@@ -145,10 +145,8 @@ impl Core {
 
     /// Returns the command that is due, or for how long none is.
     fn duty(&self) -> Result<Result<Command, Duration>, nexus_domain::Fault> {
-        let applied = *self.progress.applied.borrow();
         let wall = self.clock.wall_millis();
-        let elapsed = self.clock.boot_millis().saturating_sub(applied.boot_millis);
-        let (tick, at) = nexus_domain::clock::stamp(applied.clock, elapsed, wall);
+        let (tick, at) = self.stamp();
         let now = nexus_domain::clock::Clock { tick, at };
         let (first, members, version) = self.state.view(|view| {
             Ok((

@@ -495,6 +495,7 @@ async fn build(
         profile: profile(timing),
         authority,
         raft: OnceLock::new(),
+        anchor: Mutex::default(),
         requests: Requests {
             next: AtomicU64::new(1),
             open: Mutex::default(),

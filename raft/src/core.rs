@@ -41,6 +41,8 @@ pub(crate) struct Core {
     pub(crate) authority: Option<Authority>,
     /// Set once, right after it was built; the transport serves only afterwards.
     pub(crate) raft: OnceLock<Raft>,
+    /// From where this leader counts ticks.
+    pub(crate) anchor: Mutex<Anchor>,
     pub(crate) requests: Requests,
     pub(crate) rounds: Rounds,
     pub(crate) freshness: Mutex<Freshness>,
@@ -59,6 +61,16 @@ pub(crate) struct Requests {
     pub(crate) open: Mutex<BTreeMap<u64, Option<Instant>>>,
     pub(crate) places: Arc<Semaphore>,
     pub(crate) bytes: Arc<Semaphore>,
+}
+
+/// A tick and when it was, for one term: a leader counts from it with its own clock.
+///
+/// Counting anew from each applied entry would lose a part of a millisecond every time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Anchor {
+    pub(crate) term: u64,
+    pub(crate) tick: u64,
+    pub(crate) boot_millis: u64,
 }
 
 /// What is known of how fresh the local state is.

@@ -1,8 +1,9 @@
 //! openraft's state machine over the domain: decode, apply, write one batch, answer, tell.
 //!
-//! Nothing is applied before its log entry is on this disk (traps.md 1). A batch ends at 64 entries, at
-//! an index that is a multiple of 64 (digests are compared there, traps.md 22), at 4 MiB, or when no
-//! further entry is ready. A fault drops the batch and stops the node (traps.md 11).
+//! Nothing is applied before its log entry is on this disk (traps.md 1). A batch ends at 64
+//! entries, at an index that is a multiple of 64 (digests are compared there, traps.md 22), at 4
+//! MiB, or when no further entry is ready. A fault drops the batch and stops the node (traps.md
+//! 11).
 
 use std::io;
 use std::sync::Arc;
@@ -121,7 +122,10 @@ impl Machine {
         let generation = self.state.current();
         let clock = nexus_domain::clock::clock(&*generation)
             .map_err(|fault| fault_error(&generation, &fault))?;
-        let boot_millis = self.clock.boot_millis();
+        let before = *self.progress.applied.borrow();
+        // Blank entries carry no time: the tick goes on from the last entry that did.
+        let same = before.id.is_some() && before.clock == clock;
+        let boot_millis = if same { before.boot_millis } else { self.clock.boot_millis() };
         self.progress.applied.send_replace(Applied { id, boot_millis, clock });
         Ok(())
     }
@@ -284,7 +288,8 @@ impl RaftStateMachine<TypeConfig> for Machine {
         Some(self.get_snapshot_builder().await)
     }
 
-    /// Takes the checkpoint here, in the worker: nothing is applied meanwhile, so it has a position.
+    /// Takes the checkpoint here, in the worker: nothing is applied meanwhile, so it has a
+    /// position.
     async fn get_snapshot_builder(&mut self) -> Builder {
         self.snapshots.checkpoint(&self.state.current())
     }

@@ -22,10 +22,10 @@ use openraft::async_runtime::WatchReceiver as _;
 use openraft::errors::{ClientWriteError, RaftError};
 use tokio::time::Instant;
 
-use crate::core::Core;
+use crate::core::{Anchor, Core};
 use crate::rpc::message::{Answer, Call};
 use crate::store::lock;
-use crate::transport::{CallError, Lane, Transport as _};
+use crate::transport::{Lane, Transport as _};
 use crate::types::{LogData, Outcome};
 use crate::wire::{decode, encode};
 
@@ -37,6 +37,9 @@ pub(crate) const WAITING_MAX: u64 = 4096;
 pub(crate) const WAITING_BYTES_MAX: u32 = 16 << 20;
 /// For how long an unknown outcome can be asked for again.
 const PARKED_MAX: Duration = Duration::from_secs(3600);
+/// How many newer requests may pass before an unknown outcome is given up: the state keeps 10,000 ids of
+/// a node, and everything above the oldest open one.
+const PARKED_DISTANCE_MAX: u64 = 5_000;
 /// When a node that is busy may be asked again.
 const BUSY_RETRY: Duration = Duration::from_millis(200);
 /// When to try again after there was no quorum.
@@ -138,8 +141,13 @@ impl<'a> Open<'a> {
         let counter = core.requests.next.fetch_add(1, Ordering::Relaxed);
         open.insert(counter, None);
         // What was left unknown too long ago is given up, or the table of ids would never shrink.
-        let late = |since: &Option<Instant>| since.is_some_and(|it| it.elapsed() > PARKED_MAX);
-        open.retain(|_, since| !late(since));
+        let late = |counter_then: u64, since: &Option<Instant>| {
+            since.is_some_and(|since| {
+                since.elapsed() > PARKED_MAX
+                    || counter.saturating_sub(counter_then) > PARKED_DISTANCE_MAX
+            })
+        };
+        open.retain(|counter_then, since| !late(*counter_then, since));
         Self { core, counter, parked: false }
     }
 
@@ -176,7 +184,7 @@ impl Core {
         let myself = self.book.myself();
         let id = match request.id {
             // An id that an unknown outcome was reported with comes back as it was given.
-            Some(text) => read_request_text(&text).unwrap_or(RequestId::Client(text)),
+            Some(text) => self.given_id(text)?,
             None => RequestId::Node { node: self.node, boot: myself.boot, counter: open.counter },
         };
         let proposal = Proposal {
@@ -198,7 +206,7 @@ impl Core {
         metrics::counter!("nexus_proposals_total").increment(1);
         let result = self.drive(&bytes, &proposal, begun).await;
         metrics::histogram!("nexus_commit_seconds").record(begun.elapsed());
-        open.parked = matches!(result, Err(ProposeError::Unknown { .. }));
+        self.park(&mut open, &id, matches!(result, Err(ProposeError::Unknown { .. })));
         let (index, outcome) = result?;
         // A commit proves a quorum: reads need not assume any more that there is none.
         lock(&self.freshness).failing_since = None;
@@ -206,6 +214,51 @@ impl Core {
         let left = WRITE_LIMIT.saturating_sub(begun.elapsed());
         let applied_here = self.wait_applied(index, left).await;
         Ok(Committed { reply, index, applied_here, request: id })
+    }
+
+    /// Reads an id that a caller gave: its own, or one that an unknown outcome was reported with.
+    fn given_id(&self, text: String) -> Result<RequestId, ProposeError> {
+        let Some(id) = read_request_text(&text) else { return Ok(RequestId::Client(text)) };
+        let RequestId::Node { node, boot, counter } = id else {
+            return Ok(RequestId::Client(text));
+        };
+        let ours = node == self.node && boot == self.book.myself().boot;
+        let parked = ours && matches!(lock(&self.requests.open).get(&counter), Some(Some(_)));
+        if parked {
+            return Ok(id);
+        }
+        // Taken as a new id it would be done twice, if it was done.
+        Err(ProposeError::Rejected(Rejection::Invalid {
+            field: "requestId".to_owned(),
+            rule: format!(
+                "{text} was made by node {node} for a call whose outcome it did not know; repeat \
+                 the call there within an hour, or look whether it was done"
+            ),
+        }))
+    }
+
+    /// Keeps an id open whose outcome is unknown, and closes one that was asked for again.
+    fn park(&self, open: &mut Open<'_>, id: &RequestId, unknown: bool) {
+        let RequestId::Node { counter, .. } = id else { return };
+        if *counter == open.counter {
+            open.parked = unknown;
+        } else if !unknown {
+            lock(&self.requests.open).remove(counter);
+        }
+    }
+
+    /// Waits until another node than `leader` leads.
+    async fn another_leads(&self, leader: NodeId) {
+        let mut metrics = self.raft().server_metrics();
+        loop {
+            let now = metrics.borrow_and_update().current_leader;
+            if now.is_some_and(|now| now != leader) {
+                return;
+            }
+            if metrics.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
     }
 
     /// Tries leaders until one answers or time is up.
@@ -279,7 +332,14 @@ impl Core {
             return tokio::time::timeout(limit, written).await.unwrap_or(Try::Maybe);
         }
         let call = encode(&Call::Propose(bytes.clone()));
-        match self.link.call(leader, Lane::Rpc, call, limit).await {
+        let calling = self.link.call(leader, Lane::Rpc, call, limit);
+        // A leader that dies says nothing: another one that is known by then is asked at once.
+        let answered = tokio::select! {
+            biased;
+            answered = calling => answered,
+            () = self.another_leads(leader) => return Try::Maybe,
+        };
+        match answered {
             Ok(answer) => match decode::<Answer>(&answer) {
                 Ok(answer) => read_answer(answer),
                 Err(text) => {
@@ -289,11 +349,7 @@ impl Core {
             },
             Err(error) => {
                 tracing::debug!(leader, "proposal: {error}");
-                if error.certainly_not_sent() || matches!(error, CallError::Refused { .. }) {
-                    Try::NotLeader(None)
-                } else {
-                    Try::Maybe
-                }
+                if error.certainly_not_sent() { Try::NotLeader(None) } else { Try::Maybe }
             }
         }
     }
@@ -305,7 +361,12 @@ impl Core {
         }
         let (tick, at) = self.stamp();
         let stamp = Stamp { tick, at, node: from };
-        let data = LogData(codec::encode_entry(&stamp, &proposal).into());
+        let bytes = codec::encode_entry(&stamp, &proposal);
+        // An entry that `apply` cannot read would stop every node: it never gets into the log.
+        if let Err(error) = codec::decode_entry(0, &bytes) {
+            return Try::Refused(error.to_string());
+        }
+        let data = LogData(bytes.into());
         match self.raft().client_write(data).await {
             Ok(written) => match written.data {
                 Outcome::Done(outcome) => Try::Applied { index: written.log_id.index, outcome },
@@ -321,9 +382,21 @@ impl Core {
     }
 
     /// Returns the tick and the time that the leader gives an entry now (traps.md 4).
-    fn stamp(&self) -> (u64, u64) {
+    pub(crate) fn stamp(&self) -> (u64, u64) {
+        let now = self.clock.boot_millis();
         let applied = *self.progress.applied.borrow();
-        let elapsed = self.clock.boot_millis().saturating_sub(applied.boot_millis);
+        let term = self.raft().server_metrics().borrow_watched().vote.leader_id.term;
+        let tick = {
+            let mut anchor = lock(&self.anchor);
+            let counted = anchor.tick.saturating_add(now.saturating_sub(anchor.boot_millis));
+            // Another term, or a clock that others have carried further: count from the state.
+            if anchor.term != term || counted < applied.clock.tick {
+                let (tick, boot_millis) = (applied.clock.tick, applied.boot_millis);
+                *anchor = Anchor { term, tick, boot_millis };
+            }
+            anchor.tick.saturating_add(now.saturating_sub(anchor.boot_millis))
+        };
+        let elapsed = tick.saturating_sub(applied.clock.tick);
         nexus_domain::clock::stamp(applied.clock, elapsed, self.clock.wall_millis())
     }
 

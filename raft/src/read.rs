@@ -66,7 +66,16 @@ pub(crate) struct Rounds {
 #[derive(Debug, Default)]
 struct Queue {
     running: bool,
-    waiting: Vec<oneshot::Sender<Result<u64, ()>>>,
+    waiting: Vec<oneshot::Sender<Result<Round, ()>>>,
+}
+
+/// A round that a quorum confirmed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Round {
+    /// What a read must wait for.
+    pub(crate) index: u64,
+    /// When the round began.
+    started_wall_millis: u64,
 }
 
 impl Core {
@@ -101,9 +110,16 @@ impl Core {
         while begun.elapsed() < patience {
             let left = patience.saturating_sub(begun.elapsed());
             match tokio::time::timeout(left, self.round()).await {
-                Ok(Ok(index)) => {
+                Ok(Ok(round)) => {
                     let left = patience.saturating_sub(begun.elapsed());
-                    return self.wait_applied(index, left).await;
+                    let applied = self.wait_applied(round.index, left).await;
+                    if applied {
+                        let mut freshness = lock(&self.freshness);
+                        let known = freshness.confirmed_wall_millis;
+                        freshness.confirmed_wall_millis =
+                            known.max(Some(round.started_wall_millis));
+                    }
+                    return applied;
                 }
                 Ok(Err(())) => tokio::time::sleep(ROUND_PAUSE).await,
                 Err(_elapsed) => return false,
@@ -129,7 +145,7 @@ impl Core {
     /// Joins the next round: returns the index that a read must wait for.
     pub(crate) fn round(
         self: &std::sync::Arc<Self>,
-    ) -> impl Future<Output = Result<u64, ()>> + use<> {
+    ) -> impl Future<Output = Result<Round, ()>> + use<> {
         let (done, wait) = oneshot::channel();
         let mut queue = lock(&self.rounds.queue);
         queue.waiting.push(done);
@@ -159,10 +175,7 @@ impl Core {
             {
                 let mut freshness = lock(&self.freshness);
                 match &index {
-                    Ok(_) => {
-                        freshness.confirmed_wall_millis = Some(started_wall);
-                        freshness.failing_since = None;
-                    }
+                    Ok(_) => freshness.failing_since = None,
                     Err(text) => {
                         tracing::debug!("read index: {text}");
                         freshness.failing_since.get_or_insert_with(Instant::now);
@@ -170,7 +183,10 @@ impl Core {
                 }
             }
             for waiter in waiting {
-                let index = index.as_ref().copied().map_err(|_text| ());
+                let index = match &index {
+                    Ok(index) => Ok(Round { index: *index, started_wall_millis: started_wall }),
+                    Err(_told) => Err(()),
+                };
                 // Who stopped waiting does not want to know.
                 let _gone = waiter.send(index);
             }

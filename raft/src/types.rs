@@ -52,8 +52,7 @@ pub(crate) type LogEntry = alias::EntryOf<TypeConfig>;
 pub(crate) type Payload = alias::PayloadOf<TypeConfig>;
 pub(crate) type Membership = openraft::Membership<NodeId, openraft::EmptyNode>;
 pub(crate) type StoredMembership = alias::StoredMembershipOf<TypeConfig>;
-pub(crate) type Snapshot =
-    alias::SnapshotOf<TypeConfig, crate::snapshot::SnapshotFolder>;
+pub(crate) type Snapshot = alias::SnapshotOf<TypeConfig, crate::snapshot::SnapshotFolder>;
 pub(crate) type SnapshotMeta = alias::SnapshotMetaOf<TypeConfig>;
 pub(crate) type Raft = openraft::Raft<TypeConfig, crate::machine::Machine>;
 

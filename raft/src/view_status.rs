@@ -103,7 +103,8 @@ impl Core {
                 let state = if sighting.up { MemberState::Up } else { MemberState::Down };
                 (state, sighting.since_wall_millis)
             }
-            Some(_) | None if self.leader() == Some(node) => (MemberState::Up, 0),
+            // A new leader has not heard from everybody yet; a follower asks the leader.
+            Some(_) | None if self.leader().is_some() => (MemberState::Up, 0),
             Some(_) | None => (MemberState::Down, 0),
         }
     }

@@ -152,3 +152,41 @@ async fn a_code_admits_one_machine_and_a_removed_machine_is_cut_off() {
     let members = || one.cluster.local_status().members.len();
     wait_for("one member", members, |members| *members == 1).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ticks_keep_up_with_the_clock_under_load() {
+    let node = Node::found("one").await;
+    register(&node, "mcp-a").await.unwrap();
+    let now = || node.config.clock.boot_millis();
+    let tick = || node.cluster.look(|view| nexus_domain::clock::clock(view)).unwrap().tick;
+    let (tick_before, before) = (tick(), now());
+    // Hundreds of entries, each stamped in the middle of a millisecond: no part of one may be lost.
+    for number in 0..400 {
+        post(&node, "mcp-a", &format!("message {number}")).await.unwrap();
+    }
+    let (ticks, passed) = (tick() - tick_before, now() - before);
+    // The first stamp may lie before the first look by what an entry takes, not by hundreds of parts.
+    assert!(ticks + 50 >= passed, "{passed} ms passed, {ticks} ticks");
+    assert!(ticks <= passed + 50, "{passed} ms passed, {ticks} ticks: faster than real time");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_that_a_node_made_is_never_taken_for_a_new_one() {
+    let node = Node::found("one").await;
+    register(&node, "mcp-a").await.unwrap();
+    let send = nexus_domain::command::ChatCommand::Send {
+        room: nexus_domain::command::Room::Global,
+        text: "once".to_owned(),
+        category: nexus_domain::command::Category::None,
+    };
+    for id in ["n1.1.4000", "n7.3.2", "n1.99.1"] {
+        let request = nexus_raft::Request {
+            actor: nexus_domain::Actor::Conversation("mcp-a".to_owned()),
+            id: Some(id.to_owned()),
+            command: nexus_domain::Command::Chat(send.clone()),
+        };
+        let refused = node.cluster.propose(request).await;
+        assert!(matches!(refused, Err(ProposeError::Rejected(_))), "{id}: {refused:?}");
+    }
+    assert_eq!(post(&node, "mcp-a", "goes on").await.unwrap(), 1);
+}

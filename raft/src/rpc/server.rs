@@ -17,6 +17,7 @@ use openraft::raft::{AppendEntriesRequest, TransferLeaderRequest};
 use super::KIND_APPEND;
 use super::message::{Answer, Call, JoinRequest, WireAppend, WireStreamAnswer};
 use crate::core::Core;
+use crate::snapshot::manifest::Manifest;
 use crate::transport::{
     ChannelBinding, Duplex, FrameReceiver, FrameSender, Handler, Lane, Peer, Refusal, code,
 };
@@ -154,6 +155,9 @@ impl Core {
                 if let Some(higher) = self.higher_vote(vote) {
                     return Answer::Installed { vote: higher };
                 }
+                if let Err(text) = self.snapshot_fits(&manifest, vote) {
+                    return Answer::Failed { text, again: false };
+                }
                 let own = self.snapshots.newest_folder();
                 let id = manifest.id();
                 let begin = move || core.receiver.begin(manifest, own.as_ref());
@@ -186,6 +190,9 @@ impl Core {
             Ok(folder) => folder,
             Err(error) => return failed(error),
         };
+        if let Err(text) = self.snapshot_fits(folder.manifest(), vote.into()) {
+            return Answer::Failed { text, again: false };
+        }
         let meta = match folder.manifest().meta() {
             Ok(meta) => meta,
             Err(error) => return failed(error),
@@ -195,6 +202,24 @@ impl Core {
             Ok(answer) => Answer::Installed { vote: answer.vote.into() },
             Err(error) => failed(error),
         }
+    }
+
+    /// Checks what openraft would panic over: a snapshot from beyond its sender's leadership, or one
+    /// that contradicts what is committed here.
+    fn snapshot_fits(&self, manifest: &Manifest, vote: WireVote) -> Result<(), String> {
+        let Some(last) = manifest.meta.last else { return Ok(()) };
+        if (last.term, last.node) > (vote.term, vote.node) {
+            return Err("snapshot: comes from beyond the leadership of its sender".to_owned());
+        }
+        let metrics = self.raft().metrics();
+        let committed = metrics.borrow_watched().local_committed;
+        let contradicts = committed.is_some_and(|committed| {
+            crate::types::LogId::from(last) > committed && last.index <= committed.index
+        });
+        if contradicts {
+            return Err("snapshot: contradicts what is committed on this node".to_owned());
+        }
+        Ok(())
     }
 
     fn higher_vote(&self, theirs: WireVote) -> Option<WireVote> {
@@ -217,7 +242,7 @@ impl Core {
             Call::ReadIndex if !self.leads() => failed("this node does not lead"),
             // Joins this node's own rounds, so that many followers cost one confirmation.
             Call::ReadIndex => match self.round().await {
-                Ok(index) => Answer::ReadIndex { index },
+                Ok(round) => Answer::ReadIndex { index: round.index },
                 Err(()) => failed("no quorum confirms that this node leads"),
             },
             Call::Status => match self.lead_status() {

@@ -67,7 +67,11 @@ impl Node {
     }
 
     /// Joins with a code.
-    pub(crate) async fn join_with(name: &str, code: InviteCode, other: &Node) -> Result<Self, OpenError> {
+    pub(crate) async fn join_with(
+        name: &str,
+        code: InviteCode,
+        other: &Node,
+    ) -> Result<Self, OpenError> {
         show_logs();
         let folder = Arc::new(tempfile::tempdir().unwrap());
         let config = config(folder.path(), name);
@@ -148,7 +152,11 @@ pub(crate) async fn post(node: &Node, id: &str, text: &str) -> Result<u64, Propo
     }
 }
 
-pub(crate) async fn propose(node: &Node, id: &str, command: Command) -> Result<Committed, ProposeError> {
+pub(crate) async fn propose(
+    node: &Node,
+    id: &str,
+    command: Command,
+) -> Result<Committed, ProposeError> {
     let actor = Actor::Conversation(id.to_owned());
     node.cluster.propose(Request { actor, id: None, command }).await
 }

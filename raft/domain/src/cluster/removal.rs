@@ -29,6 +29,13 @@ pub(super) fn remove(
         let what = format!("node {node}: is the last member; a cluster cannot be without one");
         return Err(Rejection::conflict(what).into());
     }
+    if voters(state)? == [node] {
+        let what = format!(
+            "node {node}: is the only voter, without it nothing can be written any more; bring a \
+             third machine in first (nexus invite --voter), then three vote and one may go"
+        );
+        return Err(Rejection::conflict(what).into());
+    }
     // The event names the actor, so it comes before the row goes.
     let detail = format!("node {node}");
     events::record(state, context, "node.remove", Some(member.name), Some(detail))?;
