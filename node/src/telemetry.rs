@@ -25,7 +25,7 @@ pub(crate) enum LogFormat {
 /// Starts the log on standard error. A filter that is none is told, and the default stands in.
 pub(crate) fn start_log(format: LogFormat, default: &str) {
     let given = crate::config::log_filter();
-    let ours = format!("{default},openraft=warn,mdns_sd=error");
+    let ours = format!("{default},openraft=error,quinn_udp=error,mdns_sd=error");
     let parsed = given.as_deref().map(EnvFilter::try_new);
     let (filter, wrong) = match parsed {
         None => (EnvFilter::new(ours), None),
@@ -39,7 +39,7 @@ pub(crate) fn start_log(format: LogFormat, default: &str) {
         LogFormat::Json => builder.json().flatten_event(true).try_init().ok(),
     };
     if let Some(error) = wrong {
-        tracing::error!(%error, "NEXUS_LOG is no filter: give a level such as info, or target=level");
+        tracing::error!(%error, "NEXUS_LOG is no filter: give a level such as info");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Into which cluster this folder goes: found, resumed, joined, or refused (traps.md 17).
 //!
-//! What the folder is, what the settings expect and what the command line asks are held against each
-//! other before anything is made; a folder is never emptied, only set aside.
+//! What the folder is, what the settings expect and what the command line asks are held against
+//! each other before anything is made; a folder is never emptied, only set aside.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -281,8 +281,8 @@ impl Parts<'_> {
         Ok(())
     }
 
-    /// Goes on in the cluster that the folder is of if the code is that cluster's; else leaves it if
-    /// nothing is lost by that, or the user says so.
+    /// Goes on in the cluster that the folder is of if the code is that cluster's; else leaves it
+    /// if nothing is lost by that, or the user says so.
     async fn resume_or_join(
         &self,
         code: &InviteCode,

@@ -165,6 +165,9 @@ impl Lan {
             return Err(LanError::Shared { others });
         }
         if place == Place::Lan {
+            // The endpoint keeps its former socket until the next change, so that late packets
+            // still arrive: only the second change leaves nothing on the LAN.
+            self.bind(Place::Silent).await?;
             self.bind(Place::Silent).await?;
             self.place.send_replace(Place::Silent);
         }

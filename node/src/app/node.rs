@@ -126,7 +126,7 @@ pub(super) fn concerns_members(hint: &Hint) -> bool {
     }
 }
 
-/// Returns this node's name: as the state has it, or, before that knows this node, as the folder has.
+/// Returns this node's name: as the state has it, or as the folder has before the state does.
 pub(super) async fn first_name(handle: &Cluster, data: &Path) -> Result<String, ReadError> {
     let mut hints = handle.hints();
     let from_state = async {
