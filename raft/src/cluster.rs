@@ -43,7 +43,7 @@ const HAND_OVER_LIMIT: Duration = Duration::from_millis(1500);
 /// A running node: the only handle that others see. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Cluster {
-    core: Arc<Core>,
+    pub(crate) core: Arc<Core>,
     quic: QuicTransport,
 }
 

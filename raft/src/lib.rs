@@ -11,6 +11,8 @@
 mod book;
 mod chores;
 mod cluster;
+#[cfg(test)]
+mod cluster_tests;
 mod core;
 pub mod identity;
 mod link;

@@ -69,6 +69,9 @@ pub(crate) struct Progress {
     pub(crate) applied: watch::Sender<Applied>,
     pub(crate) hints: broadcast::Sender<Hint>,
     pub(crate) fatal: watch::Sender<Option<String>>,
+    /// Whether a test keeps the state machine waiting.
+    #[cfg(test)]
+    pub(crate) stalled: watch::Sender<bool>,
 }
 
 impl Progress {
@@ -78,6 +81,8 @@ impl Progress {
             applied: watch::Sender::new(Applied::default()),
             hints: broadcast::Sender::new(HINTS_MAX),
             fatal: watch::Sender::new(None),
+            #[cfg(test)]
+            stalled: watch::Sender::new(false),
         }
     }
 }
@@ -140,6 +145,8 @@ impl Machine {
             return Ok(());
         };
         self.log.flusher().entry_on_disk(last.index).await?;
+        #[cfg(test)]
+        drop(self.progress.stalled.subscribe().wait_for(|stalled| !stalled).await);
         // The second copy's hold (traps.md 5) belongs here: before anything of the batch shows.
         let mut events = Vec::new();
         let outcomes = match self.write_batch(&batch, last, &mut events) {
