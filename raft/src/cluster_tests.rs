@@ -76,11 +76,17 @@ async fn a_stalled_state_machine_costs_no_leadership() {
             text: format!("message {number}"),
             category: Category::None,
         };
-        one.propose(request(Command::Chat(send)))
+        let writing = one.propose(request(Command::Chat(send)));
+        // One after the other, so that each few become an order of their own to the state machine.
+        let turn = Duration::from_micros(250) * u32::try_from(number).unwrap();
+        async move {
+            tokio::time::sleep(turn).await;
+            writing.await
+        }
     });
     let release = async {
-        // Two election periods of the profile.
-        let stall = Duration::from_millis(2 * one.core.profile.election_max_millis);
+        // Three election periods of the profile: the last write comes after one.
+        let stall = Duration::from_millis(3 * one.core.profile.election_max_millis);
         tokio::time::sleep(stall).await;
         one.core.progress.stalled.send_replace(false);
     };
