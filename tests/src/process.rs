@@ -63,6 +63,8 @@ pub struct Node {
     ready_line: String,
     /// The address of the cluster's port, once it is known: it stays over restarts.
     cluster: Option<String>,
+    /// Where it was before it moved away.
+    before: Option<String>,
     http: Http,
 }
 
@@ -100,6 +102,7 @@ impl Node {
             starts: 0,
             ready_line: String::new(),
             cluster: None,
+            before: None,
             http: Http::default(),
         }
     }
@@ -262,6 +265,32 @@ impl Node {
         child.wait().expect("a child can be waited for");
     }
 
+    /// Holds the node still, as a machine that sleeps without a word.
+    ///
+    /// # Panics
+    /// When it does not run.
+    pub fn freeze(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets it go on.
+    ///
+    /// # Panics
+    /// When it does not run.
+    pub fn thaw(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(self.child.as_ref().expect("the node runs"));
+        kill_process(pid, signal).expect("a child can be signalled");
+    }
+
+    /// Forgets the address of the cluster's port, so that the next start takes another.
+    pub fn move_away(&mut self) {
+        self.before = self.cluster.take();
+    }
+
     /// Asks the node to stop, as a service manager does, and waits until it has; returns how long
     /// that took.
     ///
@@ -280,8 +309,7 @@ impl Node {
     /// # Panics
     /// When it does not run.
     pub fn signal_stop(&self) {
-        let pid = Pid::from_child(self.child.as_ref().expect("the node runs"));
-        kill_process(pid, Signal::TERM).expect("a child can be signalled");
+        self.signal(Signal::TERM);
     }
 
     /// Waits until a node that was told to stop has ended, and returns its status.
@@ -360,7 +388,10 @@ impl Node {
         let members = view["members"].as_array().into_iter().flatten();
         let own = members.filter(|member| member["name"] == view["node"]);
         let mut addresses = own.filter_map(|member| member["addresses"][0].as_str());
-        addresses.next().map(str::to_owned).ok_or_else(|| view.to_string())
+        let address = addresses.next().map(str::to_owned);
+        address
+            .filter(|address| self.before.as_ref() != Some(address))
+            .ok_or_else(|| view.to_string())
     }
 }
 
@@ -418,4 +449,29 @@ pub async fn agree(nodes: &[&Node], limit: Duration) -> String {
         }
     })
     .await
+}
+
+/// Starts three nodes that become three voters; the first one leads.
+///
+/// # Panics
+/// When they do not become so in time, with the last status.
+pub async fn three_voters(names: [&str; 3]) -> [Node; 3] {
+    let [first, second, third] = names;
+    let first = Node::found(first).await;
+    let second = Node::join(second, &first, &["--voter"]).await;
+    let third = Node::join(third, &first, &["--voter"]).await;
+    for node in [&first, &second, &third] {
+        wait::until("three voters, led by the first", LIMIT, async || {
+            let status = node.status().await;
+            let members = status["members"].as_array().into_iter().flatten();
+            let voters = members.filter(|member| member["role"] == "voter").count();
+            if voters == 3 && status["leader"] == first.name() {
+                Ok(())
+            } else {
+                Err(format!("{status:#}"))
+            }
+        })
+        .await;
+    }
+    [first, second, third]
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use nexus_tests::command::{self, Running};
-use nexus_tests::process::{LIMIT, Node, agree};
+use nexus_tests::process::{LIMIT, agree, three_voters};
 use nexus_tests::scripted::{Clients, Home, Model};
 use nexus_tests::wait;
 use serde_json::{Value, json};
@@ -83,21 +83,6 @@ fn scripts(folder: &Path) -> (Value, Value) {
     (claudes, codexs)
 }
 
-async fn three_voters() -> (Node, Node, Node) {
-    // The founder leads, and serves no client.
-    let third = Node::found("third").await;
-    let beside_claude = Node::join("beside-claude", &third, &["--voter"]).await;
-    let beside_codex = Node::join("beside-codex", &third, &["--voter"]).await;
-    wait::until("three voters, led by the founder", LIMIT, async || {
-        let status = beside_codex.status().await;
-        let members = status["members"].as_array().unwrap();
-        let voters = members.iter().filter(|member| member["role"] == "voter").count();
-        if voters == 3 && status["leader"] == "third" { Ok(()) } else { Err(format!("{status:#}")) }
-    })
-    .await;
-    (beside_claude, beside_codex, third)
-}
-
 /// Waits for a point of the script; fails at once when a client or the script has ended.
 async fn reached(path: &Path, clients: [&mut Running; 2], models: [&Model; 2]) {
     let [claude, codex] = clients;
@@ -151,7 +136,9 @@ async fn converse(victim: Victim) {
     };
     let folder = tempfile::tempdir_in(command::scratch()).unwrap();
     let folder = folder.path();
-    let (mut beside_claude, beside_codex, mut third) = three_voters().await;
+    // The first one leads, and serves no client.
+    let names = ["third", "beside-claude", "beside-codex"];
+    let [mut third, mut beside_claude, beside_codex] = three_voters(names).await;
     let (claudes, codexs) = scripts(folder);
     let claude_model = Model::start(folder, "claude", &claudes).await;
     let codex_model = Model::start(folder, "codex", &codexs).await;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use nexus_rt::{Backoff, Jobs};
 use nexus_tests::call::{As, Failed, Http};
-use nexus_tests::process::{LIMIT, Node, agree};
+use nexus_tests::process::{LIMIT, Node, agree, three_voters};
 use nexus_tests::wait;
 use serde_json::json;
 use tokio::time::Instant;
@@ -166,20 +166,6 @@ async fn impatient(ledger: Arc<Ledger>, own: usize) {
     }
 }
 
-async fn three_voters() -> Vec<Node> {
-    let one = Node::found("one").await;
-    let two = Node::join("two", &one, &["--voter"]).await;
-    let three = Node::join("three", &one, &["--voter"]).await;
-    wait::until("three voters", LIMIT, async || {
-        let status = one.status().await;
-        let members = status["members"].as_array().unwrap();
-        let voters = members.iter().filter(|member| member["role"] == "voter").count();
-        if voters == 3 { Ok(()) } else { Err(format!("{status:#}")) }
-    })
-    .await;
-    vec![one, two, three]
-}
-
 /// One round: some traffic, a kill, traffic without the dead node, its return.
 async fn round(ledger: &Ledger, nodes: &mut [Node], choices: &mut Choices) -> Duration {
     let enough = ledger.answers() + usize::try_from(1 + choices.below(60)).unwrap();
@@ -217,7 +203,7 @@ async fn whatever_is_answered_is_there_once_everywhere_in_one_order() {
          --test kills"
     );
     let mut choices = Choices(seed);
-    let mut nodes = three_voters().await;
+    let mut nodes = three_voters(["one", "two", "three"]).await;
     let jobs = Jobs::new();
     let ledger = Arc::new(Ledger::default());
     *ledger.nodes.lock().unwrap() = nodes.iter().map(|node| node.http().clone()).collect();
