@@ -259,8 +259,9 @@ impl Parts<'_> {
         let tried: Vec<String> = seeds.iter().map(ToString::to_string).collect();
         if tried.is_empty() {
             "No member that knows this code is heard on the LAN yet; still looking. If it stays \
-             so, the LAN may carry no multicast: stop this (Ctrl-C) and add --seed ADDRESS:PORT, \
-             as `nexus invite` printed it."
+             so, the code's time may be over (`nexus invite` makes a new one), or the LAN carries \
+             no multicast: then stop this (Ctrl-C) and add --seed ADDRESS:PORT, as `nexus invite` \
+             printed it."
                 .to_owned()
         } else {
             format!(

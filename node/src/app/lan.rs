@@ -247,9 +247,12 @@ impl Lan {
         }
         *known = present;
         if open {
-            let open = invites.into_iter().filter(|invite| invite.state == InviteState::Open);
-            let invites = open.filter_map(|invite| invite.id.parse().ok()).collect();
-            self.discovery.announce(self.announcement(hint, invites));
+            // Ended ones too, behind the open ones: who comes with one shall be told so, and not
+            // look for ever.
+            let (open, ended): (Vec<_>, Vec<_>) =
+                invites.into_iter().partition(|invite| invite.state == InviteState::Open);
+            let ids = open.iter().chain(&ended).filter_map(|invite| invite.id.parse().ok());
+            self.discovery.announce(self.announcement(hint, ids.collect()));
         } else if self.discovery.status().announced.is_some() {
             self.discovery.silence(Duration::ZERO).await;
         }
