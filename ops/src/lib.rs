@@ -1,1 +1,3 @@
 //! Operating nexus.
+
+pub mod bench;
