@@ -27,7 +27,7 @@ pub(crate) enum FolderError {
 }
 
 /// Says what to do about an error of the disk, for those that a user can do something about.
-fn advice(error: &std::io::Error) -> &'static str {
+pub(super) fn advice(error: &std::io::Error) -> &'static str {
     let kind = error.kind();
     if kind == ErrorKind::StorageFull || kind == ErrorKind::QuotaExceeded {
         ": the disk is full, free some space and start again"

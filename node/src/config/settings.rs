@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use nexus_domain::command::Timing;
 use serde_json::{Map, Value};
 
-use super::folder::{FolderError, write_whole};
+use super::folder::{FolderError, advice as advice_for, write_whole};
 use super::{Advertised, LocalTrust};
 
 /// Every key, in the order of the documentation.
@@ -45,7 +45,7 @@ const NEAR: f64 = 0.75;
 /// Why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SettingsError {
-    #[error("settings {} cannot be read", path.display())]
+    #[error("settings {} cannot be read{}", path.display(), advice_for(source))]
     Unreadable { path: PathBuf, source: std::io::Error },
     #[error("settings {} are not JSON", path.display())]
     Malformed { path: PathBuf, source: serde_json::Error },
