@@ -1,0 +1,144 @@
+//! Folders that cannot be written, and disks that are full.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use nexus_tests::call::As;
+use nexus_tests::command::{run, scratch};
+use nexus_tests::process::{LIMIT, Node, Setup};
+use nexus_tests::wait;
+use serde_json::json;
+
+use super::{Intact, refused};
+
+/// A small file system of its own; gone with the value.
+struct Disk {
+    folder: tempfile::TempDir,
+}
+
+impl Disk {
+    /// Mounts it.
+    fn new(options: &str) -> Result<Self, String> {
+        let folder = tempfile::tempdir_in(scratch()).unwrap();
+        let mut command = Command::new("mount");
+        command.args(["-t", "tmpfs", "-o", options, "nexus-tests"]).arg(folder.path());
+        let output = command.output().map_err(|error| format!("mount cannot be run: {error}"))?;
+        if output.status.success() {
+            Ok(Self { folder })
+        } else {
+            Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
+        }
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Fills what is free, and returns the file that does.
+    fn fill(&self) -> PathBuf {
+        let path = self.path().join("filler");
+        let mut file = std::fs::File::create(&path).unwrap();
+        let block = vec![0_u8; 64 * 1024];
+        // It ends with the disk, which is what it is for.
+        while std::io::Write::write_all(&mut file, &block).is_ok() {}
+        path
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // A file system that stays mounted harms nobody; its nodes are gone by then.
+        Command::new("umount").arg("-l").arg(self.path()).status().ok();
+    }
+}
+
+fn disk(options: &str) -> Option<Disk> {
+    match Disk::new(options) {
+        Ok(disk) => Some(disk),
+        Err(why) => {
+            eprintln!("skipped: disks that are full or read-only, which need root: {why}");
+            None
+        }
+    }
+}
+
+async fn up(data: &Path) -> nexus_tests::command::Ended {
+    let node = Node::new("nowhere");
+    let mut command = node.command(&["up", "--http", "127.0.0.1:0", "--cluster", "127.0.0.1:0"]);
+    command.arg("--data").arg(data);
+    run(command).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn folders_that_cannot_be_written_are_named() {
+    let mut intact = Intact::new().await;
+    let folder = tempfile::tempdir_in(scratch()).unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "not a folder").unwrap();
+    let ended = up(&file).await;
+    refused(&ended, 1, &[&file.display().to_string(), "--data"]);
+    let ended = up(&file.join("below")).await;
+    refused(&ended, 1, &[&file.display().to_string(), "--data"]);
+    if let Some(disk) = disk("ro,size=1m") {
+        let ended = up(&disk.path().join("data")).await;
+        refused(&ended, 1, &[&disk.path().display().to_string(), "read-only", "--data"]);
+    }
+    if let Some(disk) = disk("size=256k") {
+        disk.fill();
+        let ended = up(&disk.path().join("data")).await;
+        refused(&ended, 1, &[&disk.path().display().to_string(), "full"]);
+    }
+    intact.check("folders that cannot be written").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_that_fills_up_loses_nothing_that_was_answered() {
+    let Some(disk) = disk("size=96m") else { return };
+    let setup = Setup { data: Some(disk.path().join("data")), ..Setup::default() };
+    let mut node = Node::with("cramped", setup);
+    node.start(&[]).await;
+    let text = "x".repeat(30_000);
+    let say = async |node: &Node, count: usize| {
+        let who = As { instance: "writer", request: None };
+        let message = format!("{count} {text}");
+        node.http().call("send_message", json!({"message": message}), who).await
+    };
+    let mut answered = 0;
+    for _ in 0..10 {
+        say(&node, answered).await.unwrap();
+        answered += 1;
+    }
+    let filler = disk.fill();
+    // What is in RocksDB's buffers may still find room for a while.
+    let failed = loop {
+        match say(&node, answered).await {
+            Ok(_) => answered += 1,
+            Err(failed) => break failed,
+        }
+        assert!(answered < 10_000, "a full disk takes everything");
+    };
+    let log = node.log();
+    assert!(!log.contains("panicked"), "{log}");
+    eprintln!("full after {answered} messages: {failed}");
+    let says = wait::until("word of the full disk", LIMIT, async || {
+        let log = node.log();
+        let says = log.lines().rev().find(|line| {
+            let line = line.to_lowercase();
+            line.contains("no space") || line.contains("disk is full")
+        });
+        says.map(str::to_owned).ok_or(log.clone())
+    });
+    eprintln!("{}", says.await);
+    std::fs::remove_file(filler).unwrap();
+    // With room again it goes on: by itself, or by a new start when it had to stop.
+    if say(&node, usize::MAX).await.is_err() {
+        node.kill();
+        node.start(&[]).await;
+    }
+    let history = node.http().history().await.unwrap();
+    for count in 0..answered {
+        let number = history[count]["text"].as_str().unwrap().split(' ').next().unwrap();
+        assert_eq!(number, count.to_string(), "an answered message is not in its place");
+    }
+    say(&node, usize::MAX).await.unwrap();
+}

@@ -1,0 +1,174 @@
+//! Starts that must not succeed: codes, folders, ports and settings that are not right.
+
+use std::net::{TcpListener, UdpSocket};
+
+use nexus_tests::process::{LIMIT, Node, Setup, text};
+use nexus_tests::wait;
+use serde_json::{Value, json};
+
+use super::{Intact, refused, say};
+
+/// Tries to join with a code, and returns how that ended; the joiner's folder must stay empty of
+/// any membership, so that the next try is a first one.
+async fn joins_not(joiner: &mut Node, code: &str, seed: &str, words: &[&str]) {
+    joiner.launch(&["--join", code, "--seed", seed]);
+    let ended = joiner.refused().await;
+    refused(&ended, 1, words);
+}
+
+async fn invite(node: &Node, more: &[&str]) -> (String, String, String) {
+    let made = node.invite(more).await;
+    (text(&made["code"]), text(&made["id"]), text(&made["addresses"][0]))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn codes_that_are_no_good_let_nobody_in() {
+    let mut intact = Intact::new().await;
+    let other = Node::found("other").await;
+    let (foreign, _, _) = invite(&other, &["--voter"]).await;
+    let (used, _, seed) = invite(&intact.node, &["--voter"]).await;
+    let mut second = Node::new("second");
+    second.start(&["--join", &used, "--seed", &seed]).await;
+    intact.serves("a good join").await;
+
+    let mut joiner = Node::new("joiner");
+    joins_not(&mut joiner, &used, &seed, &["used", "nexus invite"]).await;
+    intact.serves("a used code").await;
+
+    let (withdrawn, id, _) = invite(&intact.node, &[]).await;
+    let taken_back = intact.node.nexus(&["invite", "withdraw", &id]).await.good();
+    assert!(taken_back.stdout.contains(&id), "{taken_back}");
+    joins_not(&mut joiner, &withdrawn, &seed, &["withdrawn", "nexus invite"]).await;
+    intact.serves("a withdrawn code").await;
+
+    let (expired, id, _) = invite(&intact.node, &["--ttl", "1s"]).await;
+    wait::until("the code's end", LIMIT, async || {
+        let list = intact.node.nexus(&["invite", "list", "--json"]).await.good().json();
+        let open = list["invites"].as_array().unwrap().iter();
+        let open = open.filter(|invite| invite["state"] == "open").any(|it| it["id"] == *id);
+        if open { Err(list) } else { Ok(()) }
+    })
+    .await;
+    joins_not(&mut joiner, &expired, &seed, &["expired", "nexus invite"]).await;
+    intact.serves("an expired code").await;
+
+    let (good, _, _) = invite(&intact.node, &["--voter"]).await;
+    let cut = &good[..good.len() - 5];
+    joins_not(&mut joiner, cut, &seed, &["--join", "cut off", "copy it again"]).await;
+    joins_not(&mut joiner, &format!("{good}abc"), &seed, &["--join", "too much"]).await;
+    joins_not(&mut joiner, "nonsense", &seed, &["--join", "no invite code"]).await;
+    let mut wrong = good.clone();
+    let last = if wrong.pop() == Some('a') { 'b' } else { 'a' };
+    wrong.push(last);
+    joins_not(&mut joiner, &wrong, &seed, &["nexus invite"]).await;
+    joins_not(
+        &mut joiner,
+        &foreign,
+        &seed,
+        &[&seed, "not of the cluster that the invite code names"],
+    )
+    .await;
+    intact.serves("codes that are none").await;
+
+    // After all that the same folder joins with the good one.
+    joiner.start(&["--join", &good, "--seed", &seed]).await;
+    let status = intact.node.status().await;
+    let names: Vec<&Value> =
+        status["members"].as_array().unwrap().iter().map(|member| &member["name"]).collect();
+    assert_eq!(names, ["intact", "second", "joiner"], "{status:#}");
+    intact.serves("a good join").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_of_another_cluster_is_left_as_it_is() {
+    let mut intact = Intact::new().await;
+    let (code, _, seed) = invite(&intact.node, &["--voter"]).await;
+    let mut other = Node::found("other").await;
+    say(&other, "of another cluster").await;
+    other.terminate().await;
+    joins_not(&mut other, &code, &seed, &["another cluster", "--discard"]).await;
+    intact.serves("a folder of another cluster").await;
+    // It is whole, and goes on alone.
+    other.start(&[]).await;
+    assert_eq!(other.http().history().await.unwrap().len(), 1);
+    other.terminate().await;
+
+    // The user's word sets it aside, and it is kept.
+    other.start(&["--join", &code, "--seed", &seed, "--discard"]).await;
+    let parent = other.data().parent().unwrap();
+    let kept = std::fs::read_dir(parent).unwrap().flatten();
+    let kept = kept.filter(|entry| entry.file_name().to_string_lossy().contains("before-join"));
+    assert_eq!(kept.count(), 1);
+    assert!(other.ready_line().ends_with(&text(&intact.node.status().await["cluster"])));
+    intact.serves("a folder set aside").await;
+
+    // Settings that expect a cluster find none.
+    let mut lost = Node::with(
+        "lost",
+        Setup { settings: json!({"clusterId": "elsewhere"}), ..Setup::default() },
+    );
+    lost.launch(&[]);
+    let ended = lost.refused().await;
+    refused(&ended, 1, &["is empty", "elsewhere", "--join", "restore", "--new"]);
+    assert!(!lost.data().join("log").exists(), "a log was made");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_start_on_one_folder_says_who_has_it() {
+    let mut intact = Intact::new().await;
+    let arguments = ["up", "--http", "127.0.0.1:0", "--cluster", "127.0.0.1:0"];
+    let ended = intact.node.nexus(&arguments).await;
+    let pid = format!("process id {}", intact.node.pid());
+    refused(&ended, 1, &["in use by", &pid, intact.node.http().url(), "nexus down"]);
+    intact.check("a second start").await;
+    assert!(intact.node.data().join("endpoint.json").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ports_that_are_taken_are_named() {
+    let mut intact = Intact::new().await;
+    let mut late = Node::new("late");
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let up = |http: &str, cluster: &str| {
+        late.command(&["up", "--no-mdns", "--http", http, "--cluster", cluster])
+    };
+    let ended = nexus_tests::command::run(up(&address, "127.0.0.1:0")).await;
+    refused(&ended, 1, &[&address, "--http", "another program", "127.0.0.1:0"]);
+    drop(taken);
+    let nodes = intact.node.http().url().strip_prefix("http://").unwrap().to_owned();
+    let ended = nexus_tests::command::run(up(&nodes, "127.0.0.1:0")).await;
+    refused(&ended, 1, &[&nodes, "another nexus node", "nexus status"]);
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let ended = nexus_tests::command::run(up("127.0.0.1:0", &address)).await;
+    refused(&ended, 1, &[&address, "in use"]);
+    let ended = nexus_tests::command::run(up("127.0.0.1:0", "203.0.113.1:5689")).await;
+    refused(&ended, 1, &["203.0.113.1:5689"]);
+    let ended = nexus_tests::command::run(up("127.0.0.1", "127.0.0.1:0")).await;
+    assert_eq!(ended.code(), 2, "{ended}");
+    assert!(ended.stderr.contains("--http"), "{ended}");
+    intact.check("taken ports").await;
+    // What failed left nothing behind that a good start stumbles over.
+    late.start(&[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_that_are_wrong_are_named_key_by_key() {
+    for (settings, words) in [
+        ("{", &["settings.json", "not JSON"][..]),
+        ("[]", &["settings.json", "not a JSON object"]),
+        ("{\"htttp\": \"127.0.0.1:0\"}", &["\"htttp\" is not a setting", "did you mean \"http\""]),
+        ("{\"http\": 5688}", &["http is 5688", "ADDRESS:PORT"]),
+        ("{\"timing\": \"fast\"}", &["timing is \"fast\"", "wired"]),
+        ("{\"port\": 5688}", &["\"port\"", "n2n-nexus", "http"]),
+        ("{\"rateLimit\": -1}", &["rateLimit is -1", "whole number"]),
+    ] {
+        let mut node = Node::new("wrong");
+        std::fs::write(node.data().join("settings.json"), settings).unwrap();
+        node.launch(&[]);
+        let ended = node.refused().await;
+        refused(&ended, 1, words);
+        assert!(!node.data().join("log").exists(), "{settings}: a log was made");
+    }
+}
