@@ -2,7 +2,12 @@
 //! while a node is killed between two of their messages.
 //!
 //! Skipped, with a line that says why, where the clients are not installed.
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "all of this file is a test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::indexing_slicing,
+    reason = "all of this file is a test"
+)]
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! What every cluster does: starts at once, stops in order, hands over, lets go of members.
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "all of this file is a test")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "all of this file is a test")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -2,7 +2,12 @@
 //!
 //! Skipped, with a line that says why, where network namespaces cannot be made.
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "all of this file is a test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::indexing_slicing,
+    reason = "all of this file is a test"
+)]
 
 use std::time::Duration;
 

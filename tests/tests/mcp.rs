@@ -1,6 +1,6 @@
 //! `nexus mcp` as clients start it: raw lines of JSON-RPC on its standard input and output, a real
 //! node behind it.
-#![expect(clippy::unwrap_used, reason = "all of this file is a test")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "all of this file is a test")]
 
 use std::io::Write as _;
 use std::path::PathBuf;

@@ -130,8 +130,9 @@ async fn a_disk_that_fills_up_loses_nothing_that_was_answered() {
     std::fs::remove_file(filler).unwrap();
     node.start(&[]).await;
     let history = node.http().history().await.unwrap();
-    for count in 0..answered {
-        let number = history[count]["text"].as_str().unwrap().split(' ').next().unwrap();
+    assert!(history.len() >= answered, "{} of {answered} messages are there", history.len());
+    for (count, message) in history.iter().take(answered).enumerate() {
+        let number = message["text"].as_str().unwrap().split(' ').next().unwrap();
         assert_eq!(number, count.to_string(), "an answered message is not in its place");
     }
     say(&node, usize::MAX).await.unwrap();

@@ -1,6 +1,11 @@
 //! Bad input of every kind against real nodes: a clear error on the right stream, nothing changed,
 //! no panic, and the node serves on.
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "all of this file is a test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::indexing_slicing,
+    reason = "all of this file is a test"
+)]
 
 mod disk;
 mod http;
