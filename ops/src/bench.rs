@@ -1,12 +1,13 @@
 //! Measuring: how many writes a second three nodes do, how fast a node starts, what it takes.
 //!
-//! Three nodes run on loopback, one process each, with everything flushed to disk as always. Clients
-//! run inside them in closed loops through [`nexus_raft::Cluster::propose`]: each is a conversation
-//! that writes messages of 256 bytes, one after the other. The process that measures starts itself
-//! again as a node ([`node_main`]) and talks to it by lines of JSON on its standard input and output.
+//! Three nodes run on loopback, one process each, with everything flushed to disk as always.
+//! Clients run inside them in closed loops through [`nexus_raft::Cluster::propose`]: each is a
+//! conversation that writes messages of 256 bytes, one after the other. The process that measures
+//! starts itself again as a node ([`node_main`]) and talks to it by lines of JSON on its standard
+//! input and output.
 //!
-//! Nothing here judges: numbers depend on the machine, and on what else runs on it. The load average
-//! is part of the report.
+//! Nothing here judges: numbers depend on the machine, and on what else runs on it. The load
+//! average is part of the report.
 
 mod http;
 mod latency;

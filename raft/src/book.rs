@@ -1,9 +1,9 @@
 //! Who may connect, and where everybody is: the transport's directory.
 //!
-//! Kept in memory beside the state and renewed when members change, because the transport asks on every
-//! call. Accepted is (traps.md 9): a key that the membership records for that node id; or, for append,
-//! vote and snapshot only, a certificate of this cluster whose node id is greater than our applied
-//! index, because it may have been admitted after what we know.
+//! Kept in memory beside the state and renewed when members change, because the transport asks on
+//! every call. Accepted is (traps.md 9): a key that the membership records for that node id; or,
+//! for append, vote and snapshot only, a certificate of this cluster whose node id is greater than
+//! our applied index, because it may have been admitted after what we know.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -104,8 +104,8 @@ impl Book {
         &self.myself
     }
 
-    /// Renews the pages from the state and returns who is no member any more; what a join told stays
-    /// until the state has members.
+    /// Renews the pages from the state and returns who is no member any more; what a join told
+    /// stays until the state has members.
     ///
     /// # Errors
     /// A fault when the state cannot be read.

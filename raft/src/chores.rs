@@ -1,5 +1,5 @@
-//! The leader's and the node's small duties: timers, the people's clock, versions, and what each node
-//! says of itself after a start.
+//! The leader's and the node's small duties: timers, the people's clock, versions, and what each
+//! node says of itself after a start.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -109,7 +109,8 @@ impl Core {
         }
     }
 
-    /// Does what is due now and returns for how long nothing is; `None` when this node does not lead.
+    /// Does what is due now and returns for how long nothing is; `None` when this node does not
+    /// lead.
     async fn next_duty(&self) -> Option<Duration> {
         if !self.leads() {
             return None;

@@ -42,8 +42,9 @@ fn voters(cluster: &Cluster) -> usize {
     status.members.iter().filter(|member| member.role == MemberRole::Voter).count()
 }
 
-/// A stalled apply fills openraft's queue; when that is full the core blocks, heartbeats stop, and the
-/// leader is lost. The queue is four times the bound of waiting writes, so it never is (traps.md 21).
+/// A stalled apply fills openraft's queue; when that is full the core blocks, heartbeats stop, and
+/// the leader is lost. The queue is four times the bound of waiting writes, so it never is
+/// (traps.md 21).
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stalled_state_machine_costs_no_leadership() {
     let folders = [(); 3].map(|()| tempfile::tempdir().unwrap());

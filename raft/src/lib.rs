@@ -1,12 +1,12 @@
 //! The replicated log of nexus: openraft over QUIC on RocksDB, and the domain's state behind it.
 //!
-//! The only crate that names any of the three. Others see [`Cluster`]: propose a command and get its
-//! answer once it is applied, read linearizably on any node, watch hints of what changed.
+//! The only crate that names any of the three. Others see [`Cluster`]: propose a command and get
+//! its answer once it is applied, read linearizably on any node, watch hints of what changed.
 //!
-//! In reading order: `types` (openraft's configuration), `wire` (our encodings), `store/` (log, state,
-//! what is local), `machine` (applying), `snapshot/`, `transport/` and `identity/` (who talks to whom),
-//! `rpc/` (Raft's messages over it), `propose`, `read`, `membership/`, `chores` and `upkeep` (duties),
-//! `open` and `cluster` (starting and the handle).
+//! In reading order: `types` (openraft's configuration), `wire` (our encodings), `store/` (log,
+//! state, what is local), `machine` (applying), `snapshot/`, `transport/` and `identity/` (who
+//! talks to whom), `rpc/` (Raft's messages over it), `propose`, `read`, `membership/`, `chores` and
+//! `upkeep` (duties), `open` and `cluster` (starting and the handle).
 
 mod book;
 mod chores;

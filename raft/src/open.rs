@@ -1,7 +1,7 @@
 //! Starting: founding a cluster, joining one, or going on from the disk.
 //!
-//! `inspect` says what a folder is without touching it. The files, in the order they are written: keys
-//! and certificates, the databases, and at last `member`, which makes the folder a member's.
+//! `inspect` says what a folder is without touching it. The files, in the order they are written:
+//! keys and certificates, the databases, and at last `member`, which makes the folder a member's.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,9 @@
 //! Proposing: from any node to the leader and back, with one request id over every retry.
 //!
-//! Ends (promise 2): done, refused, unknown. What was certainly not proposed waits for a leader and then
-//! says so; what may have been proposed is asked again with the same id, after an error that ends the
-//! try or a change of leader, never on a timer (traps.md 7), and is *unknown* after the write timeout.
+//! Ends (promise 2): done, refused, unknown. What was certainly not proposed waits for a leader and
+//! then says so; what may have been proposed is asked again with the same id, after an error that
+//! ends the try or a change of leader, never on a timer (traps.md 7), and is *unknown* after the
+//! write timeout.
 #![expect(
     clippy::wildcard_enum_match_arm,
     reason = "whatever was not expected here is answered in one way, whichever it is"
@@ -37,8 +38,8 @@ pub(crate) const WAITING_MAX: u64 = 4096;
 pub(crate) const WAITING_BYTES_MAX: u32 = 16 << 20;
 /// For how long an unknown outcome can be asked for again.
 const PARKED_MAX: Duration = Duration::from_secs(3600);
-/// How many newer requests may pass before an unknown outcome is given up: the state keeps 10,000 ids of
-/// a node, and everything above the oldest open one.
+/// How many newer requests may pass before an unknown outcome is given up: the state keeps 10,000
+/// ids of a node, and everything above the oldest open one.
 const PARKED_DISTANCE_MAX: u64 = 5_000;
 /// When a node that is busy may be asked again.
 const BUSY_RETRY: Duration = Duration::from_millis(200);
@@ -94,7 +95,10 @@ pub enum ProposeError {
         request: String,
     },
     /// Too much waits already.
-    #[error("busy: too many writes are waiting on this node; try again in {} ms", retry_after.as_millis())]
+    #[error(
+        "busy: too many writes are waiting on this node; try again in {} ms",
+        retry_after.as_millis()
+    )]
     Busy {
         /// When to try again.
         retry_after: Duration,

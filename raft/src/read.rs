@@ -1,8 +1,8 @@
 //! Linearizable reads on any node: ask the leader for its index once, wait for it, look.
 //!
 //! Rounds are shared: one is in flight per node, and a read joins only a round that starts after it
-//! arrived (traps.md 19). Leases are never used: their clock stops while a laptop sleeps. When no quorum
-//! answers in time the local state answers, and says from when it is.
+//! arrived (traps.md 19). Leases are never used: their clock stops while a laptop sleeps. When no
+//! quorum answers in time the local state answers, and says from when it is.
 #![expect(
     clippy::wildcard_enum_match_arm,
     reason = "whatever was not expected here is answered in one way, whichever it is"
@@ -93,8 +93,8 @@ impl Core {
         Ok(Fresh { value, applied, stale })
     }
 
-    /// Waits until the local state holds everything that was answered before now; false when no quorum
-    /// says so in time.
+    /// Waits until the local state holds everything that was answered before now; false when no
+    /// quorum says so in time.
     pub(crate) async fn confirm(self: &std::sync::Arc<Self>) -> bool {
         let patience = self.profile.patience();
         let begun = Instant::now();

@@ -1,7 +1,7 @@
 //! A check at every start: that a refused pre-vote is refused.
 //!
-//! openraft's default network grants every pre-vote silently; a network that forgot the call would turn
-//! the protection of the leader off without a word.
+//! openraft's default network grants every pre-vote silently; a network that forgot the call would
+//! turn the protection of the leader off without a word.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Timing profiles, and what follows from them.
 //!
-//! A follower waits `lease (= election max) + random(election min..max)` after the last heartbeat, then
-//! come two rounds of calls with an fsync: `bound` is what a failover takes at worst.
+//! A follower waits `lease (= election max) + random(election min..max)` after the last heartbeat,
+//! then come two rounds of calls with an fsync: `bound` is what a failover takes at worst.
 
 use std::time::Duration;
 
@@ -42,7 +42,8 @@ pub(crate) const fn profile(timing: Timing) -> Profile {
 }
 
 impl Profile {
-    /// How long reads wait for a quorum, and writes for a leader, before they say that there is none.
+    /// How long reads wait for a quorum, and writes for a leader, before they say that there is
+    /// none.
     pub(crate) fn patience(&self) -> Duration {
         self.failover.saturating_add(Duration::from_secs(1))
     }
@@ -59,7 +60,8 @@ impl Profile {
             election_timeout_min: self.election_min_millis,
             election_timeout_max: self.election_max_millis,
             enable_pre_vote: Some(true),
-            // Two election periods: without it a partial partition can keep everybody from electing.
+            // Two election periods: without it a partial partition can keep everybody from
+            // electing.
             quorum_loss_probe_interval: Some(self.election_max_millis.saturating_mul(2)),
             // A restarted leader elects itself anew instead of going on with an old commit index.
             enable_leader_restore: Some(false),

@@ -1,7 +1,8 @@
 //! Our own encodings of Raft's values, for the disk and for frames.
 //!
 //! openraft's derives are no stable format. Here everything has numbered fields; unknown ones are
-//! ignored, because frames and stored values may grow (commands may not, see `nexus_domain::codec`).
+//! ignored, because frames and stored values may grow (commands may not, see
+//! `nexus_domain::codec`).
 
 use std::collections::BTreeSet;
 
@@ -241,7 +242,8 @@ pub(crate) fn seal<T: Encode<()>>(value: &T) -> Vec<u8> {
 /// Decodes what [`seal`] made.
 ///
 /// # Errors
-/// What is wrong with the bytes: too short, another version, a checksum that differs, or no such value.
+/// What is wrong with the bytes: too short, another version, a checksum that differs, or no such
+/// value.
 pub(crate) fn unseal<'b, T: Decode<'b, ()>>(bytes: &'b [u8]) -> Result<T, String> {
     let (head, body) = bytes.split_at_checked(SEAL_HEAD).ok_or("too short")?;
     let Some((version, checksum)) = head.split_first() else {

@@ -165,7 +165,8 @@ async fn ticks_keep_up_with_the_clock_under_load() {
         post(&node, "mcp-a", &format!("message {number}")).await.unwrap();
     }
     let (ticks, passed) = (tick() - tick_before, now() - before);
-    // The first stamp may lie before the first look by what an entry takes, not by hundreds of parts.
+    // The first stamp may lie before the first look by what an entry takes, not by hundreds of
+    // parts.
     assert!(ticks + 50 >= passed, "{passed} ms passed, {ticks} ticks");
     assert!(ticks <= passed + 50, "{passed} ms passed, {ticks} ticks: faster than real time");
 }

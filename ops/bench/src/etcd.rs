@@ -27,7 +27,8 @@ const WARM: Duration = Duration::from_secs(1);
 const TICK_MILLIS: u64 = 10;
 /// Microseconds that no write takes.
 const MICROS_MAX: u64 = 60_000_000;
-/// Bytes of etcd's database before it refuses writes; its default of 2 GiB suffices for minutes only.
+/// Bytes of etcd's database before it refuses writes; its default of 2 GiB suffices for minutes
+/// only.
 const QUOTA: &str = "8589934592";
 
 /// Three members.

@@ -1,8 +1,8 @@
 //! How a machine without an id gets an id and a certificate (traps.md 16).
 //!
 //! Any member answers a joiner and passes it on to the leader, which checks the secret and proposes
-//! `Admit`; a signer issues the certificate for exactly the (id, key) that the state then holds. The
-//! same key asks again and gets the same id, so an answer that was lost costs a repeat.
+//! `Admit`; a signer issues the certificate for exactly the (id, key) that the state then holds.
+//! The same key asks again and gets the same id, so an answer that was lost costs a repeat.
 #![expect(
     clippy::wildcard_enum_match_arm,
     reason = "whatever was not expected here is answered in one way, whichever it is"

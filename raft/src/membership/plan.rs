@@ -1,8 +1,9 @@
 //! The membership planner: what is known in, at most one step out. Pure.
 //!
-//! Rules: a joint configuration is finished first. Who was admitted becomes a learner; who was removed
-//! goes. One voter for one or two machines; three, in one change, when two more are ready; never an even
-//! number of voters for longer than a change takes. Machines on hosts of their own are preferred.
+//! Rules: a joint configuration is finished first. Who was admitted becomes a learner; who was
+//! removed goes. One voter for one or two machines; three, in one change, when two more are ready;
+//! never an even number of voters for longer than a change takes. Machines on hosts of their own
+//! are preferred.
 
 use std::collections::BTreeSet;
 

@@ -86,8 +86,8 @@ impl Core {
         }
     }
 
-    /// Writes into the state who votes, when Raft's settled membership says otherwise: so promotions
-    /// are events that people see.
+    /// Writes into the state who votes, when Raft's settled membership says otherwise: so
+    /// promotions are events that people see.
     async fn note_voters(&self) {
         let voters: Vec<NodeId> = {
             let metrics = self.raft().metrics();

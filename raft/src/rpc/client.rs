@@ -150,8 +150,9 @@ impl Network {
 
     /// Replication: one long stream, requests sent ahead of their answers.
     ///
-    /// The first request is taken before the stream is opened: openraft's pause after an error is in
-    /// its request stream, and whoever fails without asking for a request is called again at once.
+    /// The first request is taken before the stream is opened: openraft's pause after an error is
+    /// in its request stream, and whoever fails without asking for a request is called again at
+    /// once.
     async fn append_stream<S>(
         &self,
         mut input: S,

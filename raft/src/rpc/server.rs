@@ -204,8 +204,8 @@ impl Core {
         }
     }
 
-    /// Checks what openraft would panic over: a snapshot from beyond its sender's leadership, or one
-    /// that contradicts what is committed here.
+    /// Checks what openraft would panic over: a snapshot from beyond its sender's leadership, or
+    /// one that contradicts what is committed here.
     fn snapshot_fits(&self, manifest: &Manifest, vote: WireVote) -> Result<(), String> {
         let Some(last) = manifest.meta.last else { return Ok(()) };
         if (last.term, last.node) > (vote.term, vote.node) {
@@ -272,7 +272,8 @@ impl Core {
                 "join request: does not prove that the sender holds its key".to_owned(),
             );
         }
-        tracing::info!(%from, invite = request.invite, name = request.name, "a machine wants to join");
+        let (invite, name) = (&request.invite, &request.name);
+        tracing::info!(%from, invite, name, "a machine wants to join");
         self.join_machine(JoinRequest { proof: Vec::new(), ..request }).await
     }
 }

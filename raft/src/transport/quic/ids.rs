@@ -1,7 +1,8 @@
 //! Reset tokens that outlive the process.
 //!
-//! They are derived from the node's key and the connection id. A peer that still talks to the process before us is then
-//! told at once that its connection is over, instead of waiting for the idle limit.
+//! They are derived from the node's key and the connection id. A peer that still talks to the
+//! process before us is then told at once that its connection is over, instead of waiting for the
+//! idle limit.
 
 use std::sync::Arc;
 use std::time::Duration;
