@@ -55,8 +55,8 @@ pub(super) fn sizes(tree: &Tree) -> Vec<Finding> {
                     path,
                     number,
                     format!("{columns} columns, at most {COLUMNS_MAX}"),
-                    "break it (`cargo run -p nexus-xtask -- fix` breaks comments), a string after a \
-                     `\\`",
+                    "break it (`cargo run -p nexus-xtask -- fix` breaks comments), a string \
+                     after a `\\`",
                 ));
             }
             if line.ends_with([' ', '\t', '\r']) {
