@@ -191,7 +191,8 @@ impl Model {
     /// When the log holds anything but JSON.
     pub fn requests(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(&self.log).unwrap_or_default();
-        let lines = text.lines().filter(|line| !line.is_empty());
+        // The last line may be still on its way.
+        let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         lines.map(|line| serde_json::from_str(line).expect("the log holds JSON")).collect()
     }
 
