@@ -14,7 +14,7 @@ use nexus_domain::{NodeId, SUPPORTED};
 use nexus_rt::Clock;
 use rustls::pki_types::CertificateDer;
 
-use crate::rpc::message::KnownMember;
+use crate::rpc::message::{KnownMember, Whereabouts};
 use crate::snapshot::manifest;
 use crate::store::local::{Local, Peers, Seen};
 use crate::store::lock;
@@ -155,6 +155,12 @@ impl Book {
             }
             hints.truncate(HINTS_MAX);
         }
+    }
+
+    /// Returns where the other members are, as far as this node knows.
+    pub(crate) fn whereabouts(&self) -> Vec<Whereabouts> {
+        let at = |node| self.addresses(node).iter().map(ToString::to_string).collect();
+        self.others().into_iter().map(|node| Whereabouts { node, addresses: at(node) }).collect()
     }
 
     /// Returns the other members that this node knows of.

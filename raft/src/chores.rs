@@ -1,6 +1,7 @@
 //! The leader's and the node's small duties: timers, the people's clock, versions, and what each
 //! node says of itself after a start.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,11 +13,17 @@ use tokio::sync::broadcast::error::RecvError;
 use crate::core::Core;
 use crate::machine::Hint;
 use crate::propose::Request;
+use crate::rpc::message::{Answer, Call};
 use crate::store::lock;
-use crate::transport::Transport as _;
+use crate::transport::{Lane, Transport as _};
+use crate::wire::{decode, encode};
 
 /// How long the leader sleeps at most before it looks at the first due thing again.
 const LOOK_AT_LEAST_EVERY: Duration = Duration::from_secs(30);
+/// How often a node without a leader asks where the others are.
+const SEEK_EVERY: Duration = Duration::from_secs(1);
+/// How long a member may take to say it.
+const SEEK_LIMIT: Duration = Duration::from_secs(1);
 /// The pause after a proposal of its own failed.
 const FAILED_PAUSE: Duration = Duration::from_secs(2);
 /// A clock that differs by more than this from another member's is not trusted with a step.
@@ -57,6 +64,34 @@ pub(crate) async fn lead(core: Arc<Core>) {
             }
         };
         let _earlier = tokio::time::timeout(wait, due_changed).await;
+    }
+}
+
+/// While this node knows no leader or reaches none, asks the members it reaches where the others are:
+/// two whose addresses both changed find each other through a third.
+pub(crate) async fn seek(core: Arc<Core>) {
+    loop {
+        tokio::time::sleep(SEEK_EVERY).await;
+        let lost = core.leader().is_none() || lock(&core.freshness).failing_since.is_some();
+        if !lost {
+            continue;
+        }
+        for member in core.book.others() {
+            let call = encode(&Call::Addresses);
+            let answer = core.link.call(member, Lane::Rpc, call, SEEK_LIMIT).await;
+            let Ok(Answer::Addresses(all)) = answer
+                .map_or_else(|error| Err(error.to_string()), |bytes| decode::<Answer>(&bytes))
+            else {
+                continue;
+            };
+            for place in all {
+                let addresses: Vec<SocketAddr> =
+                    place.addresses.iter().filter_map(|address| address.parse().ok()).collect();
+                if place.node != core.node {
+                    core.book.hint(Some(place.node), &addresses);
+                }
+            }
+        }
     }
 }
 

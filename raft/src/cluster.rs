@@ -128,6 +128,7 @@ impl Cluster {
         jobs.spawn_core("follow state", until_stopped(core, chores::follow_state(core.clone())));
         jobs.spawn_core("membership", until_stopped(core, runner::run(core.clone())));
         jobs.spawn_core("timers", until_stopped(core, chores::lead(core.clone())));
+        jobs.spawn_core("seek", until_stopped(core, chores::seek(core.clone())));
         jobs.spawn_core("upkeep", until_stopped(core, upkeep::run(core.clone())));
         jobs.spawn("watch raft", until_stopped(core, watch_raft(core.clone())));
         let announce = chores::announce(core.clone(), founding, describe);
@@ -414,7 +415,7 @@ async fn watch_raft(core: Arc<Core>) {
         if let Err(error) = state {
             core.progress.fatal.send_if_modified(|fatal| {
                 let first = fatal.is_none();
-                fatal.get_or_insert_with(|| format!("raft has stopped: {error}"));
+                fatal.get_or_insert_with(|| fatal_text(&error.to_string()));
                 first
             });
             return;
@@ -429,6 +430,21 @@ async fn watch_raft(core: Arc<Core>) {
             return;
         }
     }
+}
+
+/// Says why Raft has stopped, and what to do where that is known.
+fn fatal_text(error: &str) -> String {
+    if is_disk_full(error) {
+        return "the disk is full: free space under the data folder, then start the node again; \
+                nothing that was answered is lost"
+            .to_owned();
+    }
+    format!("raft has stopped: {error}")
+}
+
+/// Returns whether an error's text tells of a full disk: the databases give no code.
+pub(crate) fn is_disk_full(error: &str) -> bool {
+    error.contains("No space left on device")
 }
 
 fn bind(

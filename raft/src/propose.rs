@@ -23,6 +23,7 @@ use openraft::async_runtime::WatchReceiver as _;
 use openraft::errors::{ClientWriteError, RaftError};
 use tokio::time::Instant;
 
+use crate::cluster::is_disk_full;
 use crate::core::{Anchor, Core};
 use crate::rpc::message::{Answer, Call};
 use crate::store::lock;
@@ -112,6 +113,12 @@ pub enum ProposeError {
     /// The node is stopping.
     #[error("node: is stopping; ask another node, or this one after its restart")]
     Stopping,
+    /// The disk is full: the node stops; whether this write was done is not known.
+    #[error(
+        "disk: is full on this node, which stops; free space under its data folder and start it \
+         again, then repeat the call with the same request id"
+    )]
+    DiskFull,
     /// The node cannot go on.
     #[error("node: has stopped working: {0}")]
     Fatal(String),
@@ -210,7 +217,8 @@ impl Core {
         metrics::counter!("nexus_proposals_total").increment(1);
         let result = self.drive(&bytes, &proposal, begun).await;
         metrics::histogram!("nexus_commit_seconds").record(begun.elapsed());
-        self.park(&mut open, &id, matches!(result, Err(ProposeError::Unknown { .. })));
+        // It stays open for a while even when it is repeated with success: that answer may be lost too.
+        open.parked = matches!(result, Err(ProposeError::Unknown { .. }));
         let (index, outcome) = result?;
         // A commit proves a quorum: reads need not assume any more that there is none.
         lock(&self.freshness).failing_since = None;
@@ -239,16 +247,6 @@ impl Core {
                  the call there within an hour, or look whether it was done"
             ),
         }))
-    }
-
-    /// Keeps an id open whose outcome is unknown, and closes one that was asked for again.
-    fn park(&self, open: &mut Open<'_>, id: &RequestId, unknown: bool) {
-        let RequestId::Node { counter, .. } = id else { return };
-        if *counter == open.counter {
-            open.parked = unknown;
-        } else if !unknown {
-            lock(&self.requests.open).remove(counter);
-        }
     }
 
     /// Waits until another node than `leader` leads.
@@ -303,6 +301,7 @@ impl Core {
                 Try::Refused(what) => {
                     return Err(ProposeError::Rejected(Rejection::Forbidden { what }));
                 }
+                Try::Fatal(text) if is_disk_full(&text) => return Err(ProposeError::DiskFull),
                 Try::Fatal(text) => return Err(ProposeError::Fatal(text)),
             }
         }

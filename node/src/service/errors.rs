@@ -36,6 +36,7 @@ pub(super) fn write(tool: &str, error: ProposeError) -> ApiError {
             "the node is stopping; call again once it is back; nothing was done",
         )
         .with_retry_after(1),
+        error @ ProposeError::DiskFull => ApiError::new(ErrorCode::DiskFull, error.to_string()),
         ProposeError::Fatal(what) => {
             ApiError::internal(format!("the node has stopped working: {what}; look into its log"))
         }

@@ -75,6 +75,9 @@ pub(crate) enum Call {
     /// A machine wants to join: passed on to the leader by the member it found.
     #[n(10)]
     Admit(#[n(0)] JoinRequest),
+    /// Where members are, as far as the one that is asked knows.
+    #[n(12)]
+    Addresses,
     /// A certificate is wanted for an admitted machine.
     #[n(11)]
     Certify {
@@ -157,9 +160,21 @@ pub(crate) enum Answer {
     /// The answer to a join.
     #[n(11)]
     Joined(#[n(0)] JoinAnswer),
+    /// Where members are.
+    #[n(13)]
+    Addresses(#[n(0)] Vec<Whereabouts>),
     /// A certificate (DER).
     #[n(12)]
     Certificate(#[cbor(n(0), with = "minicbor::bytes")] Vec<u8>),
+}
+
+/// Where a member may be reached.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct Whereabouts {
+    #[n(0)]
+    pub(crate) node: u64,
+    #[n(1)]
+    pub(crate) addresses: Vec<String>,
 }
 
 /// What a machine without a certificate says (traps.md 16).

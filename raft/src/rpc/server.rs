@@ -89,6 +89,7 @@ fn check_speaker(call: &Call, from: NodeId) -> Result<(), Refusal> {
         | Call::ReadIndex
         | Call::Status
         | Call::Admit(_)
+        | Call::Addresses
         | Call::Certify { .. } => return Ok(()),
     };
     check_vote(claimed, from)
@@ -250,6 +251,7 @@ impl Core {
                 None => failed("this node does not lead"),
             },
             Call::Admit(request) => Answer::Joined(self.admit_machine(request).await),
+            Call::Addresses => Answer::Addresses(self.book.whereabouts()),
             Call::Certify { node } => self.certify(node),
             other => unexpected(&other),
         }
