@@ -65,8 +65,8 @@ async fn client(
     let http = reqwest::Client::builder().no_proxy().build()?;
     let url = format!("{}/api/tools/call", tools.url.trim_end_matches('/'));
     let body = serde_json::json!({
-        "name": "send_message",
-        "arguments": { "message": "m".repeat(super::MESSAGE_BYTES) },
+        "tool": "send_message",
+        "args": { "message": "m".repeat(super::MESSAGE_BYTES) },
         "instanceId": format!("bench-http-{number}"),
     })
     .to_string();

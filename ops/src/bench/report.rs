@@ -175,7 +175,7 @@ impl fmt::Display for StartReport {
             f,
             "Resident memory after {} s idle: {:.1} MB",
             self.idle_seconds,
-            f64::from(u32::try_from(self.resident_bytes / 1024).unwrap_or(u32::MAX)) / 1000.0
+            f64::from(u32::try_from(self.resident_bytes / 1000).unwrap_or(u32::MAX)) / 1000.0
         )
     }
 }
