@@ -44,7 +44,7 @@ const POINTS: &[(&str, &[u32])] = &[
     ("flush.numbered", &[2, 28]),
     ("flush.released", &[4, 33]),
     ("mark.write", &[1, 12]),
-    ("mark.written", &[2, 14]),
+    ("mark.written", &[1, 14]),
     ("vote.before", &[1, 3]),
     ("truncate.marked", &[1, 3]),
     ("truncate.written", &[1, 2, 4]),
