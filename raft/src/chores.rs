@@ -67,8 +67,8 @@ pub(crate) async fn lead(core: Arc<Core>) {
     }
 }
 
-/// While this node knows no leader or reaches none, asks the members it reaches where the others are:
-/// two whose addresses both changed find each other through a third.
+/// While this node knows no leader or reaches none, asks the members it reaches where the others
+/// are: two whose addresses both changed find each other through a third.
 pub(crate) async fn seek(core: Arc<Core>) {
     loop {
         tokio::time::sleep(SEEK_EVERY).await;

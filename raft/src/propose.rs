@@ -217,7 +217,7 @@ impl Core {
         metrics::counter!("nexus_proposals_total").increment(1);
         let result = self.drive(&bytes, &proposal, begun).await;
         metrics::histogram!("nexus_commit_seconds").record(begun.elapsed());
-        // It stays open for a while even when it is repeated with success: that answer may be lost too.
+        // It stays open for a while even when it is repeated: that answer may be lost too.
         open.parked = matches!(result, Err(ProposeError::Unknown { .. }));
         let (index, outcome) = result?;
         // A commit proves a quorum: reads need not assume any more that there is none.

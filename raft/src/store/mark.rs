@@ -23,7 +23,7 @@ use super::{StoreError, lock};
 /// quarter of the throughput and more when every group has its mark.
 ///
 /// So what was acknowledged within it right before a crash can be missing unnoticed, if besides the
-/// crash the disk damages what it had synced. Tests write it often, so that a kill finds it at work.
+/// crash the disk damages what it had synced. Tests write it often: a kill finds it at work.
 const MARK_EVERY: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 50 });
 /// Bytes of the file: three numbers, within one sector.
 const MARK_BYTES: usize = 24;
