@@ -415,7 +415,7 @@ async fn watch_raft(core: Arc<Core>) {
         if let Err(error) = state {
             core.progress.fatal.send_if_modified(|fatal| {
                 let first = fatal.is_none();
-                fatal.get_or_insert_with(|| fatal_text(&error.to_string()));
+                fatal.get_or_insert_with(|| fatal_text(&format!("raft has stopped: {error}")));
                 first
             });
             return;
@@ -432,14 +432,14 @@ async fn watch_raft(core: Arc<Core>) {
     }
 }
 
-/// Says why Raft has stopped, and what to do where that is known.
-fn fatal_text(error: &str) -> String {
+/// Says why the node must stop, and what to do where that is known.
+pub(crate) fn fatal_text(error: &str) -> String {
     if is_disk_full(error) {
         return "the disk is full: free space under the data folder, then start the node again; \
                 nothing that was answered is lost"
             .to_owned();
     }
-    format!("raft has stopped: {error}")
+    error.to_owned()
 }
 
 /// Returns whether an error's text tells of a full disk: the databases give no code.
@@ -511,6 +511,7 @@ async fn build(
         profile: profile(timing),
         authority,
         raft: OnceLock::new(),
+        refused: Mutex::default(),
         anchor: Mutex::default(),
         requests: Requests {
             next: AtomicU64::new(1),

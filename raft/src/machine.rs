@@ -17,6 +17,7 @@ use tokio::sync::{broadcast, watch};
 
 use nexus_rt::Clock;
 
+use crate::cluster::fatal_text;
 use crate::snapshot::{Builder, SnapshotFolder, Snapshots};
 use crate::store::log::LogStore;
 use crate::store::rocks::Direct;
@@ -153,7 +154,7 @@ impl Machine {
             Ok(outcomes) => outcomes,
             Err(error) => {
                 tracing::error!("state: stopped at entry {}: {error}", last.index);
-                self.progress.fatal.send_replace(Some(error.to_string()));
+                self.progress.fatal.send_replace(Some(fatal_text(&error.to_string())));
                 return Err(error);
             }
         };
@@ -310,7 +311,7 @@ impl RaftStateMachine<TypeConfig> for Machine {
         let state = self.state.clone();
         if let Err(error) = self.snapshots.install(state, meta.clone(), snapshot).await {
             tracing::error!("state: stopped at a snapshot: {error}");
-            self.progress.fatal.send_replace(Some(error.to_string()));
+            self.progress.fatal.send_replace(Some(fatal_text(&error.to_string())));
             return Err(error);
         }
         self.membership = meta.last_membership.clone();

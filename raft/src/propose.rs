@@ -27,7 +27,7 @@ use crate::cluster::is_disk_full;
 use crate::core::{Anchor, Core};
 use crate::rpc::message::{Answer, Call};
 use crate::store::lock;
-use crate::transport::{Lane, Transport as _};
+use crate::transport::{CallError, Lane, Transport as _};
 use crate::types::{LogData, Outcome};
 use crate::wire::{decode, encode};
 
@@ -115,8 +115,8 @@ pub enum ProposeError {
     Stopping,
     /// The disk is full: the node stops; whether this write was done is not known.
     #[error(
-        "disk: is full on this node, which stops; free space under its data folder and start it \
-         again, then repeat the call with the same request id"
+        "the disk is full: this node stops; free space under its data folder and start it again, \
+         then repeat the call with the same request id"
     )]
     DiskFull,
     /// The node cannot go on.
@@ -343,15 +343,21 @@ impl Core {
             () = self.another_leads(leader) => return Try::Maybe,
         };
         match answered {
-            Ok(answer) => match decode::<Answer>(&answer) {
-                Ok(answer) => read_answer(answer),
-                Err(text) => {
-                    tracing::warn!(leader, "proposal: answer cannot be read: {text}");
-                    Try::Maybe
+            Ok(answer) => {
+                *lock(&self.refused) = None;
+                match decode::<Answer>(&answer) {
+                    Ok(answer) => read_answer(answer),
+                    Err(text) => {
+                        tracing::warn!(leader, "proposal: answer cannot be read: {text}");
+                        Try::Maybe
+                    }
                 }
-            },
+            }
             Err(error) => {
                 tracing::debug!(leader, "proposal: {error}");
+                if let CallError::Refused { text, sent: false, .. } = &error {
+                    *lock(&self.refused) = Some(text.clone());
+                }
                 if error.certainly_not_sent() { Try::NotLeader(None) } else { Try::Maybe }
             }
         }
@@ -422,6 +428,9 @@ impl Core {
 
     /// Says which voters are missing and what to do.
     pub(crate) fn who_is_missing(&self) -> String {
+        if let Some(text) = lock(&self.refused).clone() {
+            return format!("another member refuses this node: {text}");
+        }
         let members =
             self.state.view(|view| nexus_domain::cluster::members(view)).unwrap_or_default();
         let metrics = self.raft().server_metrics();

@@ -43,7 +43,7 @@ pub(crate) enum EntryError {
     Other { path: PathBuf, found: String, expected: String },
     #[error("data folder {} is of another cluster already: {why}", path.display())]
     Taken { path: PathBuf, why: String, command: String },
-    #[error("log and state in {} cannot be opened", path.display())]
+    #[error("the node in {} cannot start", path.display())]
     Open { path: PathBuf, source: OpenError },
     #[error("cluster cannot be joined")]
     Join(#[source] OpenError),
