@@ -428,7 +428,8 @@ impl Core {
 
     /// Says which voters are missing and what to do.
     pub(crate) fn who_is_missing(&self) -> String {
-        if let Some(text) = lock(&self.refused).clone() {
+        let refused = lock(&self.refused).clone();
+        if let Some(text) = refused {
             return format!("another member refuses this node: {text}");
         }
         let members =
