@@ -17,7 +17,7 @@ use crate::Round;
 
 /// How long three members may take to elect a leader.
 const FORMING_LIMIT: Duration = Duration::from_secs(60);
-/// Clients that share one connection: more gain nothing here, one alone slows 256 clients down.
+/// Clients that share one connection: a choice, other shares were not tried.
 const CLIENTS_PER_CONNECTION: usize = 32;
 /// Bytes of one value, as of a message of nexus.
 const VALUE_BYTES: usize = 256;
