@@ -28,7 +28,7 @@ pub(crate) struct CallArgs {
     /// Its arguments as a JSON object; `-` reads them from standard input
     #[arg(default_value = "{}")]
     args: String,
-    /// The instance to act as [default: cli-<user>]
+    /// The instance to act as [default: cli-USER]
     #[arg(long, value_name = "ID")]
     instance: Option<String>,
     /// The id under which the call has one effect however often it is sent
