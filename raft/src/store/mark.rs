@@ -5,16 +5,15 @@
 //! acknowledged is missing. It may say less than the disk holds, never more: whoever takes entries
 //! away lowers it first.
 
+use std::convert::Infallible;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
-
-use tokio::time::Instant;
 
 use super::failpoint::failpoint;
 use super::{StoreError, lock};
@@ -118,18 +117,21 @@ impl MarkFile {
         let newest = Mutex::new(Newest { mark, barrier: 0 });
         let written = Mutex::new(mark);
         let shared = Arc::new(Self { path: path.to_owned(), file, newest, written });
-        let (wake, sleep) = sync_channel(1);
+        let (wake, rung) = sync_channel(1);
+        let (open, closed) = sync_channel(0);
         let writer = shared.clone();
         let thread = std::thread::Builder::new()
             .name("nexus-mark".into())
-            .spawn(move || writer.run(&sleep))
+            .spawn(move || writer.run(&rung, &closed))
             .map_err(StoreError::io(path))?;
-        Ok((shared, Bell(wake), thread))
+        Ok((shared, Bell { wake, _open: open }, thread))
     }
 
-    fn run(&self, sleep: &Receiver<()>) {
-        while sleep.recv().is_ok() {
-            pause(sleep);
+    fn run(&self, rung: &Receiver<()>, closed: &Receiver<Infallible>) {
+        while rung.recv().is_ok() {
+            // Groups gather that one mark stands for; it ends early when the store is closed. It is
+            // not the bell that is waited for: each group would wake this thread for nothing.
+            let _closed = closed.recv_timeout(MARK_EVERY);
             self.write_newest();
         }
     }
@@ -195,26 +197,18 @@ impl MarkFile {
     }
 }
 
-/// Lets groups gather that one mark stands for; ends early when the store is closed.
-fn pause(sleep: &Receiver<()>) {
-    let until = Instant::now() + MARK_EVERY;
-    loop {
-        let rest = until.saturating_duration_since(Instant::now());
-        match sleep.recv_timeout(rest) {
-            Ok(()) => {}
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return,
-        }
-    }
-}
-
 /// Wakes the thread that writes the mark.
 #[derive(Debug)]
-pub(super) struct Bell(SyncSender<()>);
+pub(super) struct Bell {
+    wake: SyncSender<()>,
+    /// Never sent on: that it is dropped says that the store is closed.
+    _open: SyncSender<Infallible>,
+}
 
 impl Bell {
     pub(super) fn ring(&self) {
-        match self.0.try_send(()) {
-            // Full: the thread is at work and will look again.
+        match self.wake.try_send(()) {
+            // Full: the thread pauses or is at work, and will look again.
             Ok(()) | Err(TrySendError::Full(()) | TrySendError::Disconnected(())) => {}
         }
     }
