@@ -8,7 +8,7 @@ use crate::{Finding, Tree};
 /// Which of our crates each of ours may depend on: the boundaries of the design.
 ///
 /// A new arrow is a decision and gets a page in `ops/docs/decisions`.
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: [(&str, &[&str]); 12] = [
     ("nexus-domain", &["nexus-domain"]),
     ("nexus-rt", &[]),
     ("nexus-raft", &["nexus-domain", "nexus-rt"]),
@@ -28,6 +28,7 @@ const ARROWS: [(&str, &[&str]); 11] = [
             "nexus-rt",
         ],
     ),
+    ("base2histogram", &[]),
     ("nexus-bench", &["nexus-rt"]),
     ("nexus-xtask", &["nexus-contract"]),
     (
