@@ -6,12 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nexus_domain::command::ClusterCommand;
-use nexus_domain::{Actor, Command, Event, SUPPORTED, SystemCommand};
+use nexus_domain::{Actor, Command, SUPPORTED, SystemCommand};
 use openraft::async_runtime::WatchReceiver as _;
-use tokio::sync::broadcast::error::RecvError;
 
 use crate::core::Core;
-use crate::machine::Hint;
 use crate::propose::Request;
 use crate::rpc::message::{Answer, Call};
 use crate::store::lock;
@@ -29,41 +27,28 @@ const FAILED_PAUSE: Duration = Duration::from_secs(2);
 /// A clock that differs by more than this from another member's is not trusted with a step.
 const CLOCKS_AGREE_MILLIS: u64 = 60_000;
 
-/// Renews what is kept in memory beside the state, as entries are applied.
+/// Renews what is kept in memory beside the state, as members change.
 pub(crate) async fn follow_state(core: Arc<Core>) {
-    let mut hints = core.progress.hints.subscribe();
-    core.renew_book();
+    let mut members = core.progress.members.subscribe();
     loop {
-        match hints.recv().await {
-            Ok(Hint::Applied { last, events, .. }) => {
-                core.book.applied(last);
-                if events.iter().any(|event| matches!(event, Event::Members { .. })) {
-                    core.renew_book();
-                }
-            }
-            Ok(Hint::Reset) | Err(RecvError::Lagged(_)) => core.renew_book(),
-            Err(RecvError::Closed) => return,
+        core.renew_book();
+        if members.changed().await.is_err() {
+            return;
         }
     }
 }
 
 /// Fires what is due, steps the people's clock and raises the state version, while this node leads.
 pub(crate) async fn lead(core: Arc<Core>) {
+    let mut duties = core.progress.duties.subscribe();
     loop {
+        // Before it looks: what changes meanwhile makes it look again.
+        duties.mark_unchanged();
         let Some(wait) = core.next_duty().await else {
             core.leader_change(core.leader(), LOOK_AT_LEAST_EVERY).await;
             continue;
         };
-        let mut hints = core.progress.hints.subscribe();
-        let due_changed = async {
-            loop {
-                match hints.recv().await {
-                    Ok(Hint::Applied { events, .. }) if !concerns_duties(&events) => {}
-                    _ => return,
-                }
-            }
-        };
-        let _earlier = tokio::time::timeout(wait, due_changed).await;
+        let _earlier = tokio::time::timeout(wait, duties.changed()).await;
     }
 }
 
@@ -93,10 +78,6 @@ pub(crate) async fn seek(core: Arc<Core>) {
             }
         }
     }
-}
-
-fn concerns_duties(events: &[Event]) -> bool {
-    events.iter().any(|event| matches!(event, Event::Due | Event::Version | Event::Members { .. }))
 }
 
 /// Says once that this node has started, and what it is, and keeps trying until it is in the log.

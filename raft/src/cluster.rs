@@ -198,7 +198,13 @@ impl Cluster {
     /// Returns hints of what changes from now on; a lagging receiver counts as a reset.
     #[must_use]
     pub fn hints(&self) -> broadcast::Receiver<Hint> {
-        self.core.progress.hints.subscribe()
+        self.core.progress.hints()
+    }
+
+    /// Returns what changes when members, names, addresses or invites may have.
+    #[must_use]
+    pub fn members_changed(&self) -> watch::Receiver<()> {
+        self.core.progress.members.subscribe()
     }
 
     /// Returns the cluster's status: the leader's view, or this node's, marked stale.
@@ -404,22 +410,14 @@ fn until_stopped(
 }
 
 /// Reports when Raft stops by itself, and counts changes of leader.
+///
+/// It follows what rarely changes: the whole metrics change several times with each write. Their
+/// sender is gone when Raft has stopped, and the whole ones then tell why.
 async fn watch_raft(core: Arc<Core>) {
-    let mut metrics = core.raft().metrics();
+    let mut metrics = core.raft().server_metrics();
     let mut leader = None;
     loop {
-        let (state, now) = {
-            let metrics = metrics.borrow_and_update();
-            (metrics.running_state.clone(), metrics.current_leader)
-        };
-        if let Err(error) = state {
-            core.progress.fatal.send_if_modified(|fatal| {
-                let first = fatal.is_none();
-                fatal.get_or_insert_with(|| fatal_text(&format!("raft has stopped: {error}")));
-                first
-            });
-            return;
-        }
+        let now = metrics.borrow_and_update().current_leader;
         if now != leader && now.is_some() {
             metrics::counter!("nexus_leader_changes_total").increment(1);
             tracing::info!(leader = now, "leader changed");
@@ -427,9 +425,16 @@ async fn watch_raft(core: Arc<Core>) {
         }
         leader = now;
         if metrics.changed().await.is_err() {
-            return;
+            break;
         }
     }
+    let state = core.raft().metrics().borrow_watched().running_state.clone();
+    let why = state.map_or_else(|error| error.to_string(), |()| "without a reason".to_owned());
+    core.progress.fatal.send_if_modified(|fatal| {
+        let first = fatal.is_none();
+        fatal.get_or_insert_with(|| fatal_text(&format!("raft has stopped: {why}")));
+        first
+    });
 }
 
 /// Says why the node must stop, and what to do where that is known.
@@ -520,6 +525,7 @@ async fn build(
             bytes: Arc::new(Semaphore::new(bytes)),
         },
         rounds: Rounds::default(),
+        notices: Arc::default(),
         freshness: Mutex::new(Freshness::default()),
         sightings: Mutex::new(BTreeMap::new()),
         wrong_secrets: Mutex::new(BTreeMap::new()),
@@ -539,8 +545,12 @@ async fn start_raft(core: &Arc<Core>, member: &MemberFile) -> Result<(), OpenErr
     )
     .map_err(|error| fail(error.to_string()))?;
     let config = core.profile.config(&member.cluster).map_err(|error| fail(error.to_string()))?;
-    let network =
-        Factory { node: core.node, transport: core.link.clone(), jobs: core.jobs.clone() };
+    let network = Factory {
+        node: core.node,
+        transport: core.link.clone(),
+        jobs: core.jobs.clone(),
+        notices: core.notices.clone(),
+    };
     let raft = Raft::build(core.node, Arc::new(config), network, core.log.clone(), machine)
         .await
         .map_err(|error| fail(error.to_string()))?;

@@ -16,6 +16,7 @@ use crate::identity::Authority;
 use crate::link::Link;
 use crate::machine::Progress;
 use crate::read::Rounds;
+use crate::rpc::commit_notice::Notices;
 use crate::snapshot::Snapshots;
 use crate::snapshot::receive::Receiver;
 use crate::store::log::LogStore;
@@ -47,6 +48,7 @@ pub(crate) struct Core {
     pub(crate) anchor: Mutex<Anchor>,
     pub(crate) requests: Requests,
     pub(crate) rounds: Rounds,
+    pub(crate) notices: Arc<Notices>,
     pub(crate) freshness: Mutex<Freshness>,
     /// Since when each member has been in its shown state, as this node saw it as leader.
     pub(crate) sightings: Mutex<BTreeMap<NodeId, Sighting>>,

@@ -68,7 +68,11 @@ impl Applied {
 #[derive(Debug)]
 pub(crate) struct Progress {
     pub(crate) applied: watch::Sender<Applied>,
-    pub(crate) hints: broadcast::Sender<Hint>,
+    hints: broadcast::Sender<Hint>,
+    /// Told when members, names, addresses or invites may have changed: few wait for every entry.
+    pub(crate) members: watch::Sender<()>,
+    /// Told when the leader may have something else to do next.
+    pub(crate) duties: watch::Sender<()>,
     pub(crate) fatal: watch::Sender<Option<String>>,
     /// Whether a test keeps the state machine waiting.
     #[cfg(test)]
@@ -81,10 +85,37 @@ impl Progress {
         Self {
             applied: watch::Sender::new(Applied::default()),
             hints: broadcast::Sender::new(HINTS_MAX),
+            members: watch::Sender::new(()),
+            duties: watch::Sender::new(()),
             fatal: watch::Sender::new(None),
             #[cfg(test)]
             stalled: watch::Sender::new(false),
         }
+    }
+
+    /// Returns hints of what changes from now on.
+    pub(crate) fn hints(&self) -> broadcast::Receiver<Hint> {
+        self.hints.subscribe()
+    }
+
+    /// Tells everybody whom a hint concerns.
+    fn tell(&self, hint: Hint) {
+        let (members, duties) = match &hint {
+            Hint::Applied { events, .. } => {
+                let members = events.iter().any(|event| matches!(event, Event::Members { .. }));
+                let due = |event: &Event| matches!(event, Event::Due | Event::Version);
+                (members, members || events.iter().any(due))
+            }
+            Hint::Reset => (true, true),
+        };
+        if members {
+            self.members.send_replace(());
+        }
+        if duties {
+            self.duties.send_replace(());
+        }
+        // Nobody listening is no error.
+        drop(self.hints.send(hint));
     }
 }
 
@@ -165,9 +196,7 @@ impl Machine {
                 responder.send(outcome);
             }
         }
-        // Nobody listening is no error.
-        let hint = Hint::Applied { first, last: last.index, events: events.into() };
-        drop(self.progress.hints.send(hint));
+        self.progress.tell(Hint::Applied { first, last: last.index, events: events.into() });
         Ok(())
     }
 
@@ -316,7 +345,7 @@ impl RaftStateMachine<TypeConfig> for Machine {
         }
         self.membership = meta.last_membership.clone();
         self.show_applied(meta.last_log_id)?;
-        drop(self.progress.hints.send(Hint::Reset));
+        self.progress.tell(Hint::Reset);
         Ok(())
     }
 

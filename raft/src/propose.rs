@@ -416,7 +416,11 @@ impl Core {
             Err(error) => return Answer::Failed { text: error.to_string(), again: false },
         };
         match self.write_here(from, proposal).await {
-            Try::Applied { index, outcome } => Answer::Proposed { index, outcome: outcome.into() },
+            Try::Applied { index, outcome } => {
+                // It answers its caller when it knows that this is committed.
+                self.notices.hurry(from);
+                Answer::Proposed { index, outcome: outcome.into() }
+            }
             Try::NotLeader(leader) => {
                 Answer::NotLeader { leader: leader.unwrap_or(0), maybe_written: false }
             }

@@ -68,7 +68,8 @@ impl Transport for Refusing {
 /// # Errors
 /// When the network answers that it was granted.
 pub(crate) async fn pre_vote_can_be_refused(jobs: Jobs) -> Result<(), String> {
-    let mut factory = Factory { node: 1, transport: Arc::new(Refusing), jobs };
+    let mut factory =
+        Factory { node: 1, transport: Arc::new(Refusing), jobs, notices: Arc::default() };
     let mut network = factory.new_client(2, &EmptyNode::new()).await;
     let request = VoteRequest::new(Vote::new(8, 1), Some(log_id(7, 2, 1)));
     let option = RPCOption::new(Duration::from_secs(1));

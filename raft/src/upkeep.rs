@@ -37,6 +37,7 @@ pub(crate) async fn run(core: Arc<Core>) {
         Marks { bytes_at_snapshot: 0, snapshot_at: Instant::now(), before: newest, newest };
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
+        core.book.applied(core.applied());
         core.note_acknowledgements();
         core.record_gauges();
         let saver = core.clone();

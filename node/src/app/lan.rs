@@ -16,13 +16,12 @@ use nexus_discovery::{
 };
 use nexus_domain::NodeId;
 use nexus_domain::cluster::{self, InviteState, Member};
-use nexus_raft::{Cluster, Hint, MemberRole, OpenError, ProposeError};
+use nexus_raft::{Cluster, MemberRole, OpenError, ProposeError};
 use nexus_rt::{Clock, Jobs};
 use serde_json::Value;
-use tokio::sync::{Mutex, broadcast, watch};
+use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::node::concerns_members;
 use crate::cli::chain;
 use crate::config::{Advertised, Config, Place, Settings, SettingsError};
 
@@ -185,13 +184,14 @@ impl Lan {
 
     /// Keeps everything in agreement until the process stops.
     pub(super) async fn follow(self: Arc<Self>, token: CancellationToken) {
-        let mut hints = self.cluster.hints();
+        let mut members = self.cluster.members_changed();
         let mut place = self.place.subscribe();
         let mut found = self.discovery.changes();
         let work = async {
             let mut search = None;
             let mut known = BTreeSet::new();
             loop {
+                members.mark_unchanged();
                 place.mark_unchanged();
                 found.mark_unchanged();
                 let open = place.borrow().is_open() && self.mdns;
@@ -203,8 +203,8 @@ impl Lan {
                 }
                 let again = if self.agree(cluster, open, &mut known).await { LOOK } else { AGAIN };
                 tokio::select! {
-                    hint = next_hint(&mut hints, concerns_members) => {
-                        if hint.is_none() { return; }
+                    changed = members.changed() => {
+                        if changed.is_err() { return; }
                     }
                     changed = place.changed() => {
                         if changed.is_err() { return; }
@@ -304,22 +304,6 @@ impl Lan {
                 tracing::debug!("the cluster could not be told this node's addresses: {error}");
                 false
             }
-        }
-    }
-}
-
-/// Waits for a hint that the filter takes; `None` when there will be no more.
-pub(super) async fn next_hint(
-    hints: &mut broadcast::Receiver<Hint>,
-    concerns: impl Fn(&Hint) -> bool,
-) -> Option<()> {
-    loop {
-        match hints.recv().await {
-            Ok(hint) if concerns(&hint) => return Some(()),
-            Ok(_) => {}
-            // What was missed may have been anything.
-            Err(broadcast::error::RecvError::Lagged(_)) => return Some(()),
-            Err(broadcast::error::RecvError::Closed) => return None,
         }
     }
 }

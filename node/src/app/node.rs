@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusHandle;
 use nexus_domain::cluster;
-use nexus_raft::{Cluster, Hint, ReadError};
+use nexus_raft::{Cluster, ReadError};
 use tokio_util::sync::CancellationToken;
 
-use super::lan::{Lan, next_hint};
+use super::lan::Lan;
 use crate::service::Service;
 
 /// How long the first linearizable read is waited for before it is tried again.
@@ -94,9 +94,10 @@ impl Node {
 
     /// Keeps the name as the cluster has it.
     pub(super) async fn follow_name(self: Arc<Self>, token: CancellationToken) {
-        let mut hints = self.cluster.hints();
+        let mut members = self.cluster.members_changed();
         let work = async {
             loop {
+                members.mark_unchanged();
                 match own_name(&self.cluster) {
                     Ok(Some(name)) => {
                         *self.name.lock().unwrap_or_else(PoisonError::into_inner) = name;
@@ -107,7 +108,7 @@ impl Node {
                         "own name cannot be read"
                     ),
                 }
-                if next_hint(&mut hints, concerns_members).await.is_none() {
+                if members.changed().await.is_err() {
                     return;
                 }
             }
@@ -116,25 +117,15 @@ impl Node {
     }
 }
 
-/// Returns whether a hint may be about members, names, addresses or invites.
-pub(super) fn concerns_members(hint: &Hint) -> bool {
-    match hint {
-        Hint::Applied { events, .. } => {
-            events.iter().any(|event| matches!(event, nexus_domain::Event::Members { .. }))
-        }
-        Hint::Reset => true,
-    }
-}
-
 /// Returns this node's name: as the state has it, or as the folder has before the state does.
 pub(super) async fn first_name(handle: &Cluster, data: &Path) -> Result<String, ReadError> {
-    let mut hints = handle.hints();
+    let mut members = handle.members_changed();
     let from_state = async {
         loop {
             if let Some(name) = own_name(handle)? {
                 return Ok(Some(name));
             }
-            if next_hint(&mut hints, concerns_members).await.is_none() {
+            if members.changed().await.is_err() {
                 return Ok(None);
             }
         }

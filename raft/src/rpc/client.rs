@@ -25,6 +25,7 @@ use openraft::raft::{
 use openraft::{EmptyNode, OptionalSend};
 
 use super::KIND_APPEND;
+use super::commit_notice::{Joined, Notices};
 use super::message::{Answer, Call, WireAppend, WireStreamAnswer};
 use crate::snapshot::{SnapshotFolder, send};
 use crate::transport::{CallError, Duplex, FrameReceiver, FrameSender, Lane, Transport};
@@ -42,6 +43,7 @@ pub(crate) struct Factory {
     pub(crate) node: NodeId,
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) jobs: Jobs,
+    pub(crate) notices: Arc<Notices>,
 }
 
 impl RaftNetworkFactory<TypeConfig> for Factory {
@@ -171,6 +173,7 @@ impl Network {
         let pace = Arc::new(Pace::default());
         let token = self.factory.jobs.token().child_token();
         let (job_pace, job_token) = (pace.clone(), token.clone());
+        let input = Joined::new(input, self.factory.notices.of(self.target));
         self.factory.jobs.spawn("append stream", async move {
             let pumping = pump(input, sender, &job_pace);
             let _ended = job_token.run_until_cancelled(pumping).await;
@@ -199,7 +202,7 @@ struct Pace {
 }
 
 /// Sends requests as they come; those that wait already go out in one write.
-async fn pump<S>(mut input: S, mut sender: FrameSender, pace: &Pace)
+async fn pump<S>(mut input: Joined<S>, mut sender: FrameSender, pace: &Pace)
 where
     S: Stream<Item = AppendEntriesRequest<TypeConfig>> + Unpin,
 {

@@ -243,7 +243,10 @@ impl Core {
             Call::ReadIndex if !self.leads() => failed("this node does not lead"),
             // Joins this node's own rounds, so that many followers cost one confirmation.
             Call::ReadIndex => match self.round().await {
-                Ok(round) => Answer::ReadIndex { index: round.index },
+                Ok(round) => {
+                    self.notices.hurry(from);
+                    Answer::ReadIndex { index: round.index }
+                }
                 Err(()) => failed("no quorum confirms that this node leads"),
             },
             Call::Status => match self.lead_status() {
