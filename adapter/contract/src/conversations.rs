@@ -5,6 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::text;
 use crate::tool::{Hints, Tool};
 use crate::validate::Violation;
 
@@ -142,6 +143,13 @@ impl Tool for SetProfile {
                 "name, note, title",
                 "none is given; give at least one of them",
             ));
+        }
+        // Each is a part of one line of a list.
+        for (field, given) in [("note", &input.note), ("title", &input.title)] {
+            if let Some(Err(rule)) = given.as_deref().map(text::check_line) {
+                let what = format!("{}; give a text {}", rule.is, rule.right);
+                return Err(Violation::new(field, what));
+            }
         }
         Ok(())
     }

@@ -35,6 +35,8 @@ pub enum ErrorCode {
     InviteEnded,
     /// The body is over the limit.
     TooLarge,
+    /// The address that was asked for is over the limit.
+    UriTooLong,
     /// The `Host` header names neither this machine nor an allowed name.
     ForeignHost,
     /// Too many calls of one caller or address.
@@ -76,6 +78,7 @@ impl ErrorCode {
         ErrorCode::RequestExpired,
         ErrorCode::InviteEnded,
         ErrorCode::TooLarge,
+        ErrorCode::UriTooLong,
         ErrorCode::ForeignHost,
         ErrorCode::RateLimited,
         ErrorCode::Busy,
@@ -105,6 +108,7 @@ impl ErrorCode {
             ErrorCode::RequestExpired => "request_expired",
             ErrorCode::InviteEnded => "invite_ended",
             ErrorCode::TooLarge => "too_large",
+            ErrorCode::UriTooLong => "uri_too_long",
             ErrorCode::ForeignHost => "foreign_host",
             ErrorCode::RateLimited => "rate_limited",
             ErrorCode::Busy => "busy",
@@ -132,6 +136,7 @@ impl ErrorCode {
             | ErrorCode::RequestExpired
             | ErrorCode::InviteEnded => 409,
             ErrorCode::TooLarge => 413,
+            ErrorCode::UriTooLong => 414,
             ErrorCode::ForeignHost => 421,
             ErrorCode::RateLimited | ErrorCode::Busy => 429,
             ErrorCode::Starting
@@ -174,6 +179,7 @@ impl ErrorCode {
             ErrorCode::RequestExpired => "look whether it was done; if not, use a new request id",
             ErrorCode::InviteEnded => "ask for a new code: nexus invite",
             ErrorCode::TooLarge => "send less",
+            ErrorCode::UriTooLong => "put what is long into the body of a POST",
             ErrorCode::ForeignHost => "call the node by its address or an allowed name",
             ErrorCode::RateLimited | ErrorCode::Busy => "wait as long as it says, then call again",
             ErrorCode::Starting => "wait a moment, then call again",
@@ -193,6 +199,11 @@ impl fmt::Display for ErrorCode {
         out.write_str(self.as_str())
     }
 }
+
+/// How a refusal of bad arguments begins: clients of n2n-nexus know it so.
+const INVALID_ARGUMENTS: &str = "Invalid arguments for ";
+/// How a refusal of too many calls begins: clients of n2n-nexus know it so.
+const RATE_LIMITED: &str = "Rate limit exceeded: ";
 
 /// One refusal, as HTTP, MCP and the command line show it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -229,7 +240,14 @@ impl ApiError {
 
     /// Makes the refusal of bad arguments; the message begins as every client knows it.
     pub fn invalid_arguments(tool: &str, what: impl fmt::Display) -> Self {
-        Self::new(ErrorCode::InvalidArguments, format!("Invalid arguments for {tool}: {what}"))
+        Self::new(ErrorCode::InvalidArguments, format!("{INVALID_ARGUMENTS}{tool}: {what}"))
+    }
+
+    /// Makes the refusal of a caller that calls too often; the message begins and ends as every
+    /// client knows it.
+    pub fn rate_limit(seconds: u64) -> Self {
+        let text = format!("{RATE_LIMITED}retry after {seconds}s");
+        Self::new(ErrorCode::RateLimited, text).with_retry_after(seconds)
     }
 
     /// Makes the refusal of an unknown tool, which names those there are.
@@ -263,6 +281,15 @@ impl ApiError {
     /// Returns the HTTP status that carries it.
     pub fn status(&self) -> u16 {
         self.code.status()
+    }
+
+    /// Returns the code and the message on one line, the code first and nothing said twice: a
+    /// message that begins with the code's own words is shown without them.
+    pub fn coded(&self) -> String {
+        let begins = [INVALID_ARGUMENTS, RATE_LIMITED];
+        let rest = begins.iter().find_map(|begin| self.message.strip_prefix(begin));
+        let rest = rest.unwrap_or(&self.message);
+        format!("{}: {rest}", self.code)
     }
 
     /// Returns the body: `{"ok":false,"code":…,"error":…,"retryAfter"?:…,"requestId"?:…}`.

@@ -5,10 +5,14 @@
 //! of [`crate::ApiError`]. The other paths answer with their type as it stands here. Times are
 //! RFC 3339 strings in UTC with milliseconds. Readers ignore fields that they do not know.
 
+use std::sync::LazyLock;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::catalog;
+use crate::{catalog, schema, validate};
 
 /// `POST` a [`ToolCall`], get a [`ToolAnswer`].
 pub const PATH_CALL: &str = "/api/tools/call";
@@ -34,7 +38,7 @@ pub const PATH_METRICS: &str = "/metrics";
 
 /// Which conversation of which client a call comes from: a claim, accepted only with what the node
 /// knows about it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "client", rename_all = "lowercase", rename_all_fields = "camelCase")]
 pub enum Caller {
     /// Claude Code names the use of the tool; a hook binds that to its conversation.
@@ -50,7 +54,7 @@ pub enum Caller {
 }
 
 /// One call of one tool.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCall {
     /// The tool's name.
@@ -81,6 +85,45 @@ pub struct ToolCall {
     /// The MCP client's name for itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_name: Option<String>,
+}
+
+/// A body that a caller sends: read against its own schema, so that what is wrong with it is said
+/// by field and in JSON's words.
+pub trait Body: DeserializeOwned + JsonSchema + 'static {
+    /// What a right one looks like.
+    const EXAMPLE: &'static str;
+
+    /// Returns the schema, made once.
+    fn schema() -> &'static Map<String, Value>;
+
+    /// Reads a body; fields that are not known are left out.
+    ///
+    /// # Errors
+    /// Every field that is wrong, with what would be right.
+    fn read(mut body: Value) -> Result<Self, String> {
+        let misfit = |what: String| format!("body does not fit: {what}; such as {}", Self::EXAMPLE);
+        validate::fit(Self::schema(), &mut body, "body").map_err(misfit)?;
+        // The schema comes from the same type, so this fails only where the two disagree.
+        serde_json::from_value(body).map_err(|_words_about_types| misfit("in some field".into()))
+    }
+}
+
+impl Body for ToolCall {
+    const EXAMPLE: &'static str = "{\"tool\": NAME, \"args\": {…}}";
+
+    fn schema() -> &'static Map<String, Value> {
+        static SCHEMA: LazyLock<Map<String, Value>> = LazyLock::new(schema::input::<ToolCall>);
+        &SCHEMA
+    }
+}
+
+impl Body for InviteRequest {
+    const EXAMPLE: &'static str = "{\"role\": \"voter\", \"ttlSeconds\": 3600}";
+
+    fn schema() -> &'static Map<String, Value> {
+        static SCHEMA: LazyLock<Map<String, Value>> = LazyLock::new(schema::input::<InviteRequest>);
+        &SCHEMA
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -143,7 +186,7 @@ pub struct Health {
 }
 
 /// What a member does in Raft.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// It votes.
@@ -248,7 +291,7 @@ pub struct DigestView {
 }
 
 /// Asks for an invite.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InviteRequest {
     /// What the joiner becomes; none: a learner that is promoted once it has been steady.

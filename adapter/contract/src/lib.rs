@@ -36,9 +36,11 @@ pub mod conversations;
 pub mod error;
 pub mod events;
 pub mod http;
+pub mod ids;
 pub mod limits;
 pub mod marks;
 mod schema;
+pub mod text;
 pub mod tool;
 pub mod validate;
 

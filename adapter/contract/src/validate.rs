@@ -3,8 +3,9 @@
 //! The schema made from the type is the judge, so that what a client was shown is what it is held
 //! to. Unknown keys are dropped, as clients of all versions expect, unless an object says that it
 //! allows none; an optional argument given as `null` counts as left out; `10.0` is an integer.
-//! A refusal names every field that is wrong, what is wrong and what would be right, and nothing
-//! runs before all arguments are right.
+//! Every text must say something and hold no control characters ([`text`]). A refusal names every
+//! field that is wrong, what is wrong and what would be right, and nothing runs before all
+//! arguments are right.
 
 use std::fmt;
 
@@ -12,6 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::error::ApiError;
 use crate::limits::{NAME_PATTERN, VIOLATIONS_SHOWN_MAX};
+use crate::text;
 use crate::tool::{Tool, ToolSpec};
 
 /// One field that is wrong.
@@ -64,7 +66,7 @@ pub fn input<T: Tool>(arguments: Value) -> Result<T::Input, ApiError> {
 pub fn result(spec: &ToolSpec, result: &Value) -> Result<(), Vec<Violation>> {
     let mut found = Vec::new();
     let mut copy = result.clone();
-    Check { arguments: false, found: &mut found }.object_root(&spec.output_schema, &mut copy);
+    Check { arguments: false, found: &mut found }.root(&spec.output_schema, &mut copy, "result");
     if found.is_empty() { Ok(()) } else { Err(found) }
 }
 
@@ -82,20 +84,32 @@ fn against_schema(spec: &ToolSpec, mut arguments: Value) -> Result<Value, ApiErr
     if arguments.is_null() {
         arguments = Value::Object(Map::new());
     }
+    fit(&spec.input_schema, &mut arguments, "arguments")
+        .map_err(|what| ApiError::invalid_arguments(spec.name, what))?;
+    Ok(arguments)
+}
+
+/// Holds a value against a schema and cleans it; `root` is what the whole value is called.
+///
+/// # Errors
+/// All that does not fit, on one line.
+pub(crate) fn fit(
+    schema: &Map<String, Value>,
+    value: &mut Value,
+    root: &str,
+) -> Result<(), String> {
     let mut found = Vec::new();
-    Check { arguments: true, found: &mut found }.object_root(&spec.input_schema, &mut arguments);
+    Check { arguments: true, found: &mut found }.root(schema, value, root);
     if found.is_empty() {
-        return Ok(arguments);
+        return Ok(());
     }
     let more = found.len().saturating_sub(VIOLATIONS_SHOWN_MAX);
-    let mut text = Vec::new();
-    for violation in found.iter().take(VIOLATIONS_SHOWN_MAX) {
-        text.push(violation.to_string());
-    }
+    let mut text: Vec<String> =
+        found.iter().take(VIOLATIONS_SHOWN_MAX).map(Violation::to_string).collect();
     if more > 0 {
         text.push(format!("and {more} more"));
     }
-    Err(ApiError::invalid_arguments(spec.name, text.join("; ")))
+    Err(text.join("; "))
 }
 
 /// One walk over a value beside its schema.
@@ -106,11 +120,11 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    fn object_root(&mut self, schema: &Map<String, Value>, value: &mut Value) {
+    fn root(&mut self, schema: &Map<String, Value>, value: &mut Value, name: &str) {
         if let Some(fields) = value.as_object_mut() {
             self.fields(schema, fields, "");
         } else {
-            self.wrong("arguments", &shown(value), "an object");
+            self.wrong(name, &shown(value), "an object");
         }
     }
 
@@ -122,6 +136,9 @@ impl Check<'_> {
         let Some(schema) = schema.as_object() else { return };
         if let Some(choices) = schema.get("anyOf").and_then(Value::as_array) {
             return self.any_of(schema, choices, value, path);
+        }
+        if let Some(choices) = schema.get("oneOf").and_then(Value::as_array) {
+            return self.one_of(choices, value, path);
         }
         if self.arguments && types(schema).any(|name| name == "integer") {
             whole(value);
@@ -164,6 +181,24 @@ impl Check<'_> {
             }
         }
         self.wrong(path, &shown(value), &expected(schema));
+    }
+
+    /// Objects of several kinds, which a field of each names.
+    fn one_of(&mut self, choices: &[Value], value: &mut Value, path: &str) {
+        let tag = choices.first().and_then(|choice| tag_of(choice)).map(|(key, _)| key.to_owned());
+        let Some(tag) = tag else { return };
+        let Some(fields) = value.as_object_mut() else {
+            return self.wrong(path, &shown(value), "an object");
+        };
+        let given = fields.get(&tag);
+        let fits = |choice: &&Value| tag_of(choice).is_some_and(|(_, word)| Some(word) == given);
+        if let Some(schema) = choices.iter().find(fits).and_then(Value::as_object) {
+            return self.fields(schema, fields, path);
+        }
+        let is = given.map_or("is missing".to_owned(), shown);
+        let words = choices.iter().filter_map(tag_of).filter_map(|(_, word)| word.as_str());
+        let words = words.collect::<Vec<_>>().join(", ");
+        self.wrong(&format!("{path}.{tag}"), &is, &format!("one of {words}"));
     }
 
     fn fields(&mut self, schema: &Map<String, Value>, fields: &mut Map<String, Value>, path: &str) {
@@ -227,7 +262,12 @@ impl Check<'_> {
             let is = if count == 0 { "is empty".into() } else { format!("has {count} characters") };
             return self.wrong(path, &is, &expected(schema));
         }
-        let Some(pattern) = schema.get("pattern").and_then(Value::as_str) else { return };
+        let Some(pattern) = schema.get("pattern").and_then(Value::as_str) else {
+            if let Err(rule) = text::check(text) {
+                self.wrong(path, &rule.is, &format!("{} {}", expected(schema), rule.right));
+            }
+            return;
+        };
         match pattern_allows(pattern) {
             Some(allowed) => {
                 if let Some(bad) = text.chars().find(|letter| !allowed(*letter)) {
@@ -248,6 +288,12 @@ impl Check<'_> {
             self.wrong(path, &shown(value), &expected(schema));
         }
     }
+}
+
+/// Returns the field that says which kind of object a choice is, and its word.
+fn tag_of(choice: &Value) -> Option<(&str, &Value)> {
+    let fields = choice.get("properties")?.as_object()?;
+    fields.iter().find_map(|(key, schema)| Some((key.as_str(), schema.get("const")?)))
 }
 
 /// Returns which characters a pattern of ours allows; `None` for a pattern that is not ours.
@@ -405,7 +451,7 @@ mod tests {
         let schema = schema.as_object().unwrap();
         let run = |mut value: Value| {
             let mut found = Vec::new();
-            Check { arguments: true, found: &mut found }.object_root(schema, &mut value);
+            Check { arguments: true, found: &mut found }.root(schema, &mut value, "all");
             (value, found.iter().map(Violation::to_string).collect::<Vec<_>>())
         };
         let good = json!({"patch": {"name": "n"}, "links": [{"to": "a", "x": 1}], "since": 4.0,

@@ -7,6 +7,7 @@ use nexus_contract::chat::{
 };
 use nexus_contract::conversations::{ClientKind, PeersOutput, Profile, Status};
 use nexus_contract::events::{Event, ListEventsOutput};
+use nexus_contract::http::{Body as _, Caller, InviteRequest, ToolCall};
 use nexus_contract::{ApiError, ErrorCode, ReadMarks, catalog, validate};
 use serde_json::{Value, json};
 
@@ -110,6 +111,112 @@ fn numbers_flags_and_rules_between_fields_too() {
         ),
     ];
     refused(&table);
+}
+
+#[test]
+fn texts_that_say_nothing_or_hide_something_are_refused_everywhere() {
+    let message = "give a string of 1 to 32000 characters";
+    let table = [
+        ("send_message", json!({"message": " \n\t"}), "is only white space", "that says something"),
+        (
+            "send_message",
+            json!({"message": "a\u{0}b"}),
+            "has the control character U+0000 in it",
+            "without control characters other than line breaks and tabs",
+        ),
+        (
+            "send_message",
+            json!({"message": "\u{1b}[2J"}),
+            "has the control character U+001B in it",
+            "without control characters other than line breaks and tabs",
+        ),
+    ];
+    for (tool, arguments, is, right) in table {
+        assert_eq!(refusal(tool, arguments), format!("message: {is}; {message} {right}"));
+    }
+    for (tool, arguments, begin) in [
+        ("send_message", json!({"message": "x", "meetingId": " "}), "meetingId: is only white"),
+        ("read_messages", json!({"meetingId": "a\u{7}"}), "meetingId: has the control character"),
+        ("list_events", json!({"action": "\t"}), "action: is only white space"),
+        ("set_profile", json!({"name": "a\u{0}"}), "name: has '\\0' in it"),
+        ("set_profile", json!({"note": "  "}), "note: is only white space"),
+        ("set_profile", json!({"note": "a\nb"}), "note: has a line break or a tab in it; give"),
+        ("set_profile", json!({"title": "a\u{0}"}), "title: has the control character U+0000"),
+        ("set_profile", json!({"title": "a\tb"}), "title: has a line break or a tab in it; give"),
+    ] {
+        let text = refusal(tool, arguments);
+        assert!(text.starts_with(begin), "{text}");
+    }
+    // What a text may be is kept as it is.
+    let text = "  two\r\n\tlines, ü and 👍  ";
+    assert_eq!(clean("send_message", json!({"message": text}))["message"], text);
+    assert_eq!(clean("set_profile", json!({"title": ""}))["title"], "");
+}
+
+#[test]
+fn bodies_name_the_field_in_words_of_json() {
+    let call = |body: Value| ToolCall::read(body).unwrap_err();
+    let such = "; such as {\"tool\": NAME, \"args\": {…}}";
+    for (body, what) in [
+        (json!([]), "body: is an array of 0; give an object"),
+        (json!("x"), "body: is the string \"x\"; give an object"),
+        (json!({}), "tool: is missing; give a string"),
+        (json!({"tool": 1}), "tool: is 1; give a string"),
+        (json!({"tool": "x", "instanceId": {}}), "instanceId: is an object; give a string"),
+        (json!({"tool": "x", "instanceGiven": 1}), "instanceGiven: is 1; give true or false"),
+        (json!({"tool": "x", "caller": "junk"}), "caller: is the string \"junk\"; give an object"),
+        (
+            json!({"tool": "x", "caller": {}}),
+            "caller.client: is missing; give one of claude, codex",
+        ),
+        (
+            json!({"tool": "x", "caller": {"client": "other"}}),
+            "caller.client: is the string \"other\"; give one of claude, codex",
+        ),
+        (
+            json!({"tool": "x", "caller": {"client": "codex"}}),
+            "caller.sessionId: is missing; give a string",
+        ),
+        (
+            json!({"tool": "x", "caller": {"client": "claude", "toolUseId": 7}, "requestId": 1}),
+            "caller.toolUseId: is 7; give a string; requestId: is 1; give a string",
+        ),
+    ] {
+        assert_eq!(call(body), format!("body does not fit: {what}{such}"));
+    }
+    let codex = json!({"client": "codex", "sessionId": "s"});
+    let body = json!({"tool": "x", "args": [1], "caller": codex, "cwd": null, "more": {"a": 1}});
+    let read = ToolCall::read(body).unwrap();
+    assert_eq!(read.caller, Some(Caller::Codex { session_id: "s".into() }));
+    assert_eq!((read.args, read.cwd), (json!([1]), None));
+    let invite = |body: Value| InviteRequest::read(body);
+    assert_eq!(invite(json!({})).unwrap(), InviteRequest::default());
+    assert_eq!(invite(json!({"ttlSeconds": 60.0})).unwrap().ttl_seconds, Some(60));
+    for (body, what) in [
+        (json!({"role": "king"}), "role: is the string \"king\"; give one of voter, learner"),
+        (json!({"ttlSeconds": "1h"}), "ttlSeconds: is the string \"1h\"; give an integer"),
+        (json!({"ttlSeconds": -1}), "ttlSeconds: is -1; give an integer, at least 0"),
+        (json!({"ttlSeconds": 1.5}), "ttlSeconds: is 1.5; give an integer, at least 0"),
+    ] {
+        let said = invite(body).unwrap_err();
+        assert!(said.starts_with(&format!("body does not fit: {what}")), "{said}");
+    }
+}
+
+#[test]
+fn a_code_is_not_said_twice() {
+    for (error, shown) in [
+        (
+            ApiError::invalid_arguments("peers", "includeOffline: is 1; give true or false"),
+            "invalid_arguments: peers: includeOffline: is 1; give true or false",
+        ),
+        (ApiError::rate_limit(2), "rate_limited: retry after 2s"),
+        (ApiError::new(ErrorCode::NotFound, "x does not exist"), "not_found: x does not exist"),
+    ] {
+        assert_eq!(error.coded(), shown);
+    }
+    assert_eq!(ApiError::rate_limit(2).message, "Rate limit exceeded: retry after 2s");
+    assert_eq!(ApiError::rate_limit(2).retry_after, Some(2));
 }
 
 #[test]
