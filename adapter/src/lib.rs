@@ -4,7 +4,8 @@
 //! The adapter keeps nothing of value and may be killed at any moment: what matters is in the node.
 //! A call goes
 //!
-//! 1. from the client's line to [`server::Server`] (rmcp speaks the wire, both generations of it),
+//! 1. from the client's line, which `wire` looks at first, to [`server::Server`] (rmcp speaks both
+//!    generations of the protocol),
 //! 2. through [`caller`], which says who calls and under which request id,
 //! 3. to [`client::LocalNode`], which finds the node through the data folder ([`endpoint`]) and
 //!    posts the call, again and under the same id while the node is away,
@@ -19,6 +20,7 @@ pub mod client;
 pub mod endpoint;
 pub mod server;
 pub mod stdio;
+mod wire;
 
 pub use client::{ClientError, LocalNode};
 pub use endpoint::{Endpoint, EndpointError, EndpointSource};

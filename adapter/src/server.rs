@@ -123,7 +123,7 @@ fn done(result: Map<String, Value>) -> CallToolResult {
 
 /// Shows a refusal as a result, so that the model reads it: the code first, then what to do.
 fn refused(error: &ApiError) -> CallToolResult {
-    let mut text = error.to_string();
+    let mut text = error.coded();
     if let Some(id) = &error.request_id {
         text = format!("{text} (request id {id})");
     }

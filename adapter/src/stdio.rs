@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::client::{ClientError, PATIENCE};
 use crate::endpoint::EndpointSource;
 use crate::server::Server;
+use crate::wire;
 
 /// What the server needs to know of the world.
 #[derive(Debug, Clone)]
@@ -78,14 +79,23 @@ where
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let server = Server::new(options).map_err(ServeError::Client)?;
-    let running = match serve_server(server, (input, output)).await {
-        Ok(running) => running,
-        // A client that looked and left is no failure.
-        Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
-        Err(error) => return Err(ServeError::Protocol(Box::new(error))),
+    let (wire, output) = wire::open(input, output);
+    let served = async {
+        let running = match serve_server(server, wire).await {
+            Ok(running) => running,
+            // A client that looked and left is no failure.
+            Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+            Err(error) => return Err(ServeError::Protocol(Box::new(error))),
+        };
+        match running.waiting().await {
+            Ok(QuitReason::JoinError(error)) | Err(error) => Err(ServeError::Broken(error)),
+            Ok(_) => Ok(()),
+        }
     };
-    match running.waiting().await {
-        Ok(QuitReason::JoinError(error)) | Err(error) => Err(ServeError::Broken(error)),
-        Ok(_) => Ok(()),
+    let (served, written) = tokio::join!(served, output.run());
+    if let Err(error) = written {
+        // A client that reads no more has gone.
+        tracing::debug!(%error, "standard output is closed");
     }
+    served
 }

@@ -17,6 +17,7 @@ struct Mcp {
     folder: tempfile::TempDir,
     stateless: bool,
     asked: u64,
+    noises: usize,
 }
 
 impl Mcp {
@@ -33,7 +34,7 @@ impl Mcp {
             .spawn()
             .unwrap();
         let input = child.stdin.take();
-        Self { child, input, folder, stateless, asked: 0 }
+        Self { child, input, folder, stateless, asked: 0, noises: 0 }
     }
 
     /// Starts it and begins as the wire asks: 2026-07-28 needs no beginning, 2025-11-25 does.
@@ -61,6 +62,21 @@ impl Mcp {
 
     fn line(&mut self, line: &str) {
         writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    /// Writes a line that is no JSON, and waits for the answer, which can name no id.
+    async fn noise(&mut self, line: &str) {
+        self.asked += 1;
+        self.noises += 1;
+        self.line(line);
+        wait::until("the answer to a line that is no JSON", LIMIT, async || {
+            let of_noise =
+                |answer: &Value| answer["id"].is_null() && answer["error"]["code"] == -32700;
+            let written = self.written();
+            let answers = written.iter().filter(|answer| of_noise(answer)).count();
+            if answers == self.noises { Ok(()) } else { Err(format!("{written:?}")) }
+        })
+        .await;
     }
 
     /// Sends a request and waits for its answer.
@@ -218,16 +234,18 @@ async fn refusals_are_results_and_never_retried() {
         let result = mcp.call("send_message", json!({"message": 7})).await;
         assert_eq!(result["isError"], true);
         let said = text(&result);
-        let right = "invalid_arguments: Invalid arguments for send_message: message: ";
+        let right = "invalid_arguments: send_message: message: ";
         assert!(said.starts_with(right), "{said}");
         let unknown = json!({"name": "send_mesage", "arguments": {}});
         let answer = mcp.ask("tools/call", unknown).await;
         assert_eq!(answer["error"]["code"], -32602, "{answer}");
         let answer = mcp.ask("tools/nothing", json!({})).await;
         assert_eq!(answer["error"]["code"], -32601, "{answer}");
-        // Lines that are no request change nothing and end nothing.
-        for line in ["", "not json", "[1, 2", "\u{1b}[31m"] {
-            mcp.line(line);
+        assert!(answer["error"]["message"].as_str().unwrap().contains("this server has"));
+        // Lines that are no request are answered so, change nothing and end nothing.
+        mcp.line("");
+        for line in ["not json", "[1, 2", "\u{1b}[31m"] {
+            mcp.noise(line).await;
         }
         // Another token: the node is there, and says no.
         let token = node.data().join("token");

@@ -207,7 +207,8 @@ impl RawClient {
     }
 
     /// Reads until the answer to a request is there. Every line must be JSON-RPC.
-    pub(crate) async fn answer(&mut self, id: u64) -> Value {
+    pub(crate) async fn answer(&mut self, id: impl Into<Value>) -> Value {
+        let id = id.into();
         loop {
             if let Some(at) = self.early.iter().position(|answer| answer["id"] == id) {
                 return self.early.remove(at);

@@ -94,16 +94,18 @@ async fn refusals_pass_at_once_with_their_code_first() {
     let refusals = [
         ApiError::invalid_arguments("peers", "includeOffline: is 1; give true or false"),
         ApiError::new(ErrorCode::NoQuorum, "no majority: desk and lap do not answer"),
-        ApiError::new(ErrorCode::RateLimited, "Rate limit exceeded").with_retry_after(2),
+        ApiError::rate_limit(2),
+        ApiError::new(ErrorCode::Busy, "too many writes wait").with_retry_after(2),
         ApiError::new(ErrorCode::UnknownOutcome, "not known to be done").with_request_id("r-1"),
     ];
     let acts = refusals.iter().cloned().map(Act::Refuse).collect();
     let node = FakeNode::start(data.path(), acts).await;
     let mut client = RawClient::initialized(options(data.path()), "2025-11-25").await;
     let expected = [
-        "invalid_arguments: Invalid arguments for peers: includeOffline: is 1; give true or false",
+        "invalid_arguments: peers: includeOffline: is 1; give true or false",
         "no_quorum: no majority: desk and lap do not answer",
-        "rate_limited: Rate limit exceeded; retry after 2s",
+        "rate_limited: retry after 2s",
+        "busy: too many writes wait; retry after 2s",
         "unknown_outcome: not known to be done (request id r-1)",
     ];
     for expected in expected {
@@ -112,7 +114,7 @@ async fn refusals_pass_at_once_with_their_code_first() {
         assert_eq!(result["isError"], true);
         assert_eq!(result.get("structuredContent"), None);
     }
-    assert_eq!(node.calls().len(), 4, "a refusal is not tried again");
+    assert_eq!(node.calls().len(), 5, "a refusal is not tried again");
     std::fs::write(data.path().join("token"), "wrong").unwrap();
     let result = client.call("peers", json!({})).await;
     assert_eq!(text(&result), "unauthorized: token is missing or wrong");
@@ -211,6 +213,72 @@ async fn noise_on_the_line_is_survived_and_calls_run_side_by_side() {
     client.line(&cancel.to_string()).await;
     let again = client.call("send_message", json!({"message": "y"})).await;
     assert_eq!(again["structuredContent"], sent());
+    client.close().await;
+}
+
+/// Says what is wrong in each of the ways in which a request can be, and looks at each answer.
+async fn every_fault_is_answered(client: &mut RawClient, more: &Value) {
+    for (line, id, code, words) in [
+        ("{\"jsonrpc\":\"2.0\",", json!(null), -32700, "parse error: EOF"),
+        ("true", json!(null), -32600, "the line is true"),
+        (r#"{"jsonrpc":"2.0","id":"a","method":3}"#, json!("a"), -32600, "method is 3"),
+        (r#"[{"jsonrpc":"2.0","id":"b","method":"ping"}]"#, json!("b"), -32600, "a batch"),
+    ] {
+        client.line(line).await;
+        let answer = client.answer(id).await;
+        assert_eq!(answer["error"]["code"], code, "{answer}");
+        assert!(answer["error"]["message"].as_str().unwrap().contains(words), "{answer}");
+    }
+    for (method, params, code, words) in [
+        ("tools/call", json!({"arguments": {}}), -32602, "params.name is missing; give a tool's"),
+        ("tools/call", json!({"name": "peers", "arguments": 1}), -32602, "params.arguments is 1"),
+        ("tools/nothing", json!({}), -32601, "method not found: tools/nothing; this server has"),
+        // One that rmcp knows and this server does not have.
+        ("prompts/list", json!({}), -32601, "method not found: prompts/list; this server has"),
+    ] {
+        let mut params = params;
+        params["_meta"] = more.clone();
+        let answer = client.ask(method, params).await;
+        assert_eq!(answer["error"]["code"], code, "{answer}");
+        assert!(answer["error"]["message"].as_str().unwrap().contains(words), "{answer}");
+    }
+    let listed = client.ask("tools/list", json!({"_meta": more})).await;
+    assert_eq!(listed["result"]["tools"], json!(catalog::listed()));
+}
+
+#[tokio::test]
+async fn every_fault_is_answered_under_its_id_on_both_wires() {
+    let data = tempfile::tempdir().unwrap();
+    let mut client = RawClient::initialized(options(data.path()), "2025-11-25").await;
+    every_fault_is_answered(&mut client, &json!({})).await;
+    client.close().await;
+    let mut client = RawClient::start(options(data.path()));
+    let found = client.ask("server/discover", json!({"_meta": meta(&json!({}))})).await;
+    assert!(found["result"].is_object(), "{found}");
+    let listed = client.ask("tools/list", json!({"_meta": meta(&json!({}))})).await;
+    assert!(listed["result"].is_object(), "{listed}");
+    every_fault_is_answered(&mut client, &meta(&json!({}))).await;
+    client.close().await;
+}
+
+#[tokio::test]
+async fn what_comes_too_early_is_no_end() {
+    let data = tempfile::tempdir().unwrap();
+    let mut client = RawClient::start(options(data.path()));
+    client.line(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+    client.line(r#"{"jsonrpc":"2.0","id":9,"result":{}}"#).await;
+    let early = client.ask("tools/list", json!({})).await;
+    assert_eq!(early["error"]["code"], -32602, "{early}");
+    let said = early["error"]["message"].as_str().unwrap();
+    assert!(said.contains("before the handshake: send initialize first"), "{said}");
+    let other = json!({"_meta": meta(&json!({
+        "io.modelcontextprotocol/protocolVersion": "1999-01-01"
+    }))});
+    let answer = client.ask("tools/list", other).await;
+    assert!(answer["error"]["message"].is_string(), "{answer}");
+    client.line(r#"{"jsonrpc":"2.0","method":"notifications/cancelled"}"#).await;
+    let listed = client.ask("tools/list", json!({"_meta": meta(&json!({}))})).await;
+    assert_eq!(listed["result"]["tools"], json!(catalog::listed()));
     client.close().await;
 }
 
