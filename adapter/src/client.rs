@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use nexus_contract::http::{self, ToolAnswer, ToolCall};
-use nexus_contract::{ApiError, ErrorCode};
+use nexus_contract::{ApiError, ErrorCode, catalog};
 use nexus_rt::Backoff;
 use reqwest::Method;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
@@ -38,8 +38,11 @@ pub enum ClientError {
         place: String,
         /// What happened, in words.
         reason: String,
-        /// Whether the request may have reached a node, and so may have been done.
+        /// Whether the request may have reached a node, and so may have been done: never for one
+        /// that only looks.
         sent: bool,
+        /// Whether the address was given, so that no node of this folder need be meant.
+        given: bool,
     },
     /// The node answered no.
     #[error(transparent)]
@@ -51,14 +54,21 @@ impl ClientError {
     pub fn into_api_error(self, request_id: Option<&str>) -> ApiError {
         match self {
             ClientError::Refused(error) => error,
-            ClientError::NotReachable { place, reason, sent: false } => ApiError::new(
-                ErrorCode::NodeUnreachable,
-                format!(
-                    "the local node is not reachable ({place}): {reason}; nothing was done; start \
-                     it with: nexus up"
-                ),
-            ),
-            ClientError::NotReachable { place, reason, sent: true } => {
+            ClientError::NotReachable { place, reason, sent: false, given } => {
+                let remedy = if given {
+                    "look at the address that --endpoint or NEXUS_ENDPOINT gives"
+                } else {
+                    "start it with: nexus up"
+                };
+                ApiError::new(
+                    ErrorCode::NodeUnreachable,
+                    format!(
+                        "the local node is not reachable ({place}): {reason}; nothing was done; \
+                         {remedy}"
+                    ),
+                )
+            }
+            ClientError::NotReachable { place, reason, sent: true, .. } => {
                 let error = ApiError::new(
                     ErrorCode::UnknownOutcome,
                     format!(
@@ -110,6 +120,7 @@ impl LocalNode {
                 place: source.place(),
                 reason: innermost(&error),
                 sent: false,
+                given: source.endpoint.is_some(),
             })?;
         Ok(Self { source, http })
     }
@@ -124,8 +135,17 @@ impl LocalNode {
     /// # Errors
     /// Not reachable, or refused.
     pub async fn call(&self, call: &ToolCall) -> Result<Map<String, Value>, ClientError> {
-        let answer: ToolAnswer = self.post(http::PATH_CALL, call).await?;
-        Ok(answer.result)
+        let answer: Result<ToolAnswer, ClientError> = self.post(http::PATH_CALL, call).await;
+        match answer {
+            Ok(answer) => Ok(answer.result),
+            Err(ClientError::NotReachable { place, reason, sent, given }) => {
+                // A tool that changes nothing leaves nothing in doubt.
+                let looks = catalog::find(&call.tool).is_some_and(|spec| spec.hints.read_only);
+                let sent = sent && !looks;
+                Err(ClientError::NotReachable { place, reason, sent, given })
+            }
+            Err(refused @ ClientError::Refused(_)) => Err(refused),
+        }
     }
 
     /// Calls a tool, and again under the same request id while the node is away or starting.
@@ -208,13 +228,18 @@ impl LocalNode {
         path: &str,
         body: Option<Vec<u8>>,
     ) -> Result<T, ClientError> {
+        let changes = method != Method::GET;
         let (url, bytes) = self.send(method, path, body).await?;
-        serde_json::from_slice(&bytes).map_err(|error| ClientError::NotReachable {
-            place: url,
-            reason: format!(
-                "what answers there does not answer as a node of this version: {error}"
-            ),
-            sent: true,
+        serde_json::from_slice(&bytes).map_err(|error| {
+            tracing::debug!(url, %error, "an answer that is none of this version");
+            // A node of any version answers in JSON.
+            let is_json = serde_json::from_slice::<IgnoredAny>(&bytes).is_ok();
+            let reason = if is_json {
+                "what answers there does not answer as a node of this version"
+            } else {
+                "something answers there that is no nexus node"
+            };
+            self.lost(url, reason, changes && is_json)
         })
     }
 
@@ -226,6 +251,7 @@ impl LocalNode {
     ) -> Result<(String, Bytes), ClientError> {
         let endpoint = self.source.resolve().map_err(|error| self.not_found(&error))?;
         let url = endpoint.url;
+        let changes = method != Method::GET;
         let mut request = self.http.request(method, format!("{url}{path}")).timeout(ANSWER_LIMIT);
         if let Some(token) = &endpoint.token {
             request = request.bearer_auth(token);
@@ -233,15 +259,19 @@ impl LocalNode {
         if let Some(body) = body {
             request = request.header("content-type", "application/json").body(body);
         }
-        let lost = |error: &reqwest::Error| ClientError::NotReachable {
-            place: url.clone(),
-            reason: if error.is_timeout() && !error.is_connect() {
+        let lost = |error: &reqwest::Error| {
+            if speaks_no_http(error) {
+                let reason = "something answers there that is no nexus node: it speaks no HTTP";
+                return self.lost(url.clone(), reason, false);
+            }
+            let reason = if error.is_timeout() && !error.is_connect() {
                 format!("no answer within {} s", ANSWER_LIMIT.as_secs())
             } else {
                 innermost(error)
-            },
+            };
             // A builder's error never left this process; a failed connection carried nothing.
-            sent: !error.is_connect() && !error.is_builder(),
+            let left = !error.is_connect() && !error.is_builder();
+            self.lost(url.clone(), reason, left && changes)
         };
         let response = request.send().await.map_err(|error| lost(&error))?;
         let status = response.status();
@@ -251,16 +281,21 @@ impl LocalNode {
         }
         match ApiError::from_json(&bytes) {
             Some(refusal) => Err(ClientError::Refused(refusal)),
-            None => Err(ClientError::NotReachable {
-                place: url,
-                reason: format!("something answers there that is no nexus node (HTTP {status})"),
-                sent: false,
-            }),
+            None => {
+                let reason =
+                    format!("something answers there that is no nexus node (HTTP {status})");
+                Err(self.lost(url, reason, false))
+            }
         }
     }
 
+    fn lost(&self, place: String, reason: impl Into<String>, sent: bool) -> ClientError {
+        let given = self.source.endpoint.is_some();
+        ClientError::NotReachable { place, reason: reason.into(), sent, given }
+    }
+
     fn not_found(&self, error: &EndpointError) -> ClientError {
-        ClientError::NotReachable { place: self.source.place(), reason: chain(error), sent: false }
+        self.lost(self.source.place(), chain(error), false)
     }
 }
 
@@ -271,6 +306,13 @@ fn innermost(error: &reqwest::Error) -> String {
         cause = inner;
     }
     cause.to_string()
+}
+
+/// Returns whether what answered was no HTTP at all. Only hyper's own words tell: the library that
+/// is used hides its types, and a test holds it to them.
+fn speaks_no_http(error: &reqwest::Error) -> bool {
+    let words = innermost(error);
+    words.starts_with("invalid HTTP") && words.contains("parsed")
 }
 
 /// Writes an error with its causes on one line; the innermost one says most.
