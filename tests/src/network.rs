@@ -1,4 +1,5 @@
-//! A LAN in network namespaces: hosts on one switch, whose cables can be pulled.
+//! A LAN in network namespaces: hosts on one switch, whose cables can be pulled, some of them with
+//! a network of containers that nobody else may hear of.
 //!
 //! Needs root and `ip`. Everything goes with the value.
 
@@ -12,12 +13,12 @@ pub struct Network {
 }
 
 impl Network {
-    /// Makes the switch.
+    /// Makes the switch; the letter tells switches of one process apart.
     ///
     /// # Errors
     /// What this machine lacks for it.
-    pub fn new() -> Result<Self, String> {
-        let name = format!("nxt{}", std::process::id());
+    pub fn new(letter: char) -> Result<Self, String> {
+        let name = format!("nx{letter}{}", std::process::id());
         ip(&format!("netns add {name}"))?;
         let network = Self { name, hosts: Vec::new() };
         network.inside("link add br0 type bridge")?;
@@ -34,6 +35,31 @@ impl Network {
     /// # Errors
     /// What this machine lacks for it.
     pub fn host(&mut self, number: u8) -> Result<String, String> {
+        let host = self.bare_host(number)?;
+        ip(&format!("-n {host} addr add 10.78.0.{number}/24 dev eth0"))?;
+        Ok(host)
+    }
+
+    /// Plugs a host in as [`Network::host`] does, with a bridge of containers beside its real
+    /// interface: every such host has the same address there.
+    ///
+    /// # Errors
+    /// What this machine lacks for it.
+    pub fn host_of_containers(&mut self, number: u8) -> Result<String, String> {
+        let host = self.host(number)?;
+        let inside = |arguments: &str| ip(&format!("-n {host} {arguments}"));
+        inside(&format!("link add docker0 type veth peer name hidden netns {}", self.name))?;
+        inside("addr add 172.18.0.1/16 dev docker0")?;
+        inside("link set docker0 up")?;
+        self.inside(&format!("link set hidden name h{number} up"))?;
+        Ok(host)
+    }
+
+    /// Plugs a host in that has no address but the link-local one of IPv6.
+    ///
+    /// # Errors
+    /// What this machine lacks for it.
+    pub fn bare_host(&mut self, number: u8) -> Result<String, String> {
         let host = format!("{}h{number}", self.name);
         ip(&format!("netns add {host}"))?;
         self.hosts.push(host.clone());
@@ -42,7 +68,6 @@ impl Network {
         self.inside(&format!("link set p{number} master br0 up"))?;
         inside("link set lo up")?;
         inside("link set eth0 up")?;
-        inside(&format!("addr add 10.78.0.{number}/24 dev eth0"))?;
         Ok(host)
     }
 

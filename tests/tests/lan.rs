@@ -29,7 +29,7 @@ struct Lan {
 
 impl Lan {
     fn new() -> Result<Self, String> {
-        let mut network = Network::new()?;
+        let mut network = Network::new('l')?;
         let mut nodes = Vec::new();
         for number in 1..=3 {
             let setup = Setup {

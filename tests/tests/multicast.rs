@@ -16,81 +16,12 @@ use nexus_discovery::{
     Announcement, ClusterHint, Config, Discovery, Hint, Lan, Record, Role, Search, mdns,
 };
 use nexus_rt::{Jobs, SystemClock};
+use nexus_tests::network::Network;
 
 /// A finding on a quiet switch takes well under a second; a busy machine may take longer.
 const LIMIT: Duration = Duration::from_secs(40);
 /// Tells a desk from a run of the ignored tests by hand.
 const DESK: &str = "NEXUS_DISCOVERY_DESK";
-
-fn ip(arguments: &str) -> Result<(), String> {
-    let output = Command::new("ip")
-        .args(arguments.split_whitespace())
-        .output()
-        .map_err(|error| format!("ip cannot be run: {error}"))?;
-    if output.status.success() {
-        Ok(())
-    } else {
-        let said = String::from_utf8_lossy(&output.stderr);
-        Err(format!("ip {arguments}: {}", said.trim()))
-    }
-}
-
-/// A switch in a namespace of its own, with desks on it; all of it goes with the value.
-struct Switch {
-    name: String,
-    desks: Vec<String>,
-}
-
-impl Switch {
-    fn new(letter: char) -> Result<Self, String> {
-        let name = format!("nx{letter}{}", std::process::id());
-        ip(&format!("netns add {name}"))?;
-        let switch = Self { name, desks: Vec::new() };
-        switch.inside("link add br0 type bridge")?;
-        switch.inside("link set br0 up")?;
-        Ok(switch)
-    }
-
-    fn inside(&self, arguments: &str) -> Result<(), String> {
-        ip(&format!("-n {} {arguments}", self.name))
-    }
-
-    /// Plugs a desk in, with a bridge of containers beside its real interface.
-    fn desk(&mut self, number: u8) -> Result<String, String> {
-        let desk = self.bare_desk(number)?;
-        let inside = |arguments: &str| ip(&format!("-n {desk} {arguments}"));
-        inside(&format!("addr add 10.77.0.{number}/24 dev eth0"))?;
-        // Every host has the same address there, so nobody else may ever hear of it.
-        inside(&format!("link add docker0 type veth peer name hidden netns {}", self.name))?;
-        inside("addr add 172.18.0.1/16 dev docker0")?;
-        inside("link set docker0 up")?;
-        self.inside(&format!("link set hidden name h{number} up"))?;
-        Ok(desk)
-    }
-
-    /// Plugs a desk in that has no address but the link-local one of IPv6.
-    fn bare_desk(&mut self, number: u8) -> Result<String, String> {
-        let desk = format!("{}d{number}", self.name);
-        ip(&format!("netns add {desk}"))?;
-        self.desks.push(desk.clone());
-        let inside = |arguments: &str| ip(&format!("-n {desk} {arguments}"));
-        self.inside(&format!("link add p{number} type veth peer name eth0 netns {desk}"))?;
-        self.inside(&format!("link set p{number} master br0 up"))?;
-        inside("link set lo up")?;
-        inside("link set eth0 up")?;
-        Ok(desk)
-    }
-}
-
-impl Drop for Switch {
-    fn drop(&mut self) {
-        for name in self.desks.iter().chain([&self.name]) {
-            if let Err(error) = ip(&format!("netns del {name}")) {
-                eprintln!("{error}");
-            }
-        }
-    }
-}
 
 /// This test binary inside a namespace.
 struct Desk {
@@ -160,30 +91,31 @@ impl Drop for Desk {
 #[test]
 fn a_joiner_on_another_machine_finds_its_inviter_by_the_code_alone() {
     let Some(mut switch) = switch('a') else { return };
-    let (first, second) = (switch.desk(1).unwrap(), switch.desk(2).unwrap());
+    let (first, second) =
+        (switch.host_of_containers(1).unwrap(), switch.host_of_containers(2).unwrap());
     let (mut inviter, mut joiner) = (Desk::start(&first), Desk::start(&second));
 
     joiner.order("search aaaa11");
     inviter.order("announce 1 aaaa11");
     let found = joiner.wait("found");
-    assert!(found.starts_with("1 10.77.0.1:7000"), "the LAN's address is first: {found}");
+    assert!(found.starts_with("1 10.78.0.1:7000"), "the LAN's address is first: {found}");
     assert!(!found.contains("172.18."), "a container's address was announced: {found}");
 
     // The same start with another invite.
     joiner.order("search bbbb22");
     inviter.order("announce 1 bbbb22");
-    assert!(joiner.wait("found").starts_with("1 10.77.0.1:7000"));
+    assert!(joiner.wait("found").starts_with("1 10.78.0.1:7000"));
 
     // Both lose their network and get it back; whoever notices rebuilds.
-    for port in ["p1", "p2"] {
-        switch.inside(&format!("link set {port} down")).unwrap();
-        switch.inside(&format!("link set {port} up")).unwrap();
+    for number in [1, 2] {
+        switch.cut(number);
+        switch.mend(number);
     }
     inviter.order("rebuild");
     joiner.order("rebuild");
     joiner.order("search cccc33");
     inviter.order("announce 1 cccc33");
-    assert!(joiner.wait("found").starts_with("1 10.77.0.1:7000"));
+    assert!(joiner.wait("found").starts_with("1 10.78.0.1:7000"));
 
     // A goodbye is heard at once, long before any record's time is over.
     inviter.order("silence");
@@ -199,7 +131,7 @@ fn link_local_addresses_of_ipv6_come_with_their_interface() {
         eprintln!("skipped: this system has no IPv6");
         return;
     }
-    let (first, second) = (switch.bare_desk(1).unwrap(), switch.bare_desk(2).unwrap());
+    let (first, second) = (switch.bare_host(1).unwrap(), switch.bare_host(2).unwrap());
     let (mut inviter, mut joiner) = (Desk::start(&first), Desk::start(&second));
     joiner.order("search aaaa11");
     inviter.order("announce 1 aaaa11");
@@ -208,8 +140,8 @@ fn link_local_addresses_of_ipv6_come_with_their_interface() {
 }
 
 /// Makes a switch, or says why the test is skipped.
-fn switch(letter: char) -> Option<Switch> {
-    match Switch::new(letter) {
+fn switch(letter: char) -> Option<Network> {
+    match Network::new(letter) {
         Ok(switch) => Some(switch),
         Err(reason) => {
             eprintln!("skipped: network namespaces are not possible here: {reason}");
