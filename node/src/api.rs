@@ -23,7 +23,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use nexus_contract::http::{
     PATH_CALL, PATH_CLUSTER, PATH_DIGEST, PATH_HEALTH, PATH_INVITES, PATH_MEMBERS, PATH_METRICS,
-    PATH_READY, PATH_STOP, PATH_TOOLS,
+    PATH_PEERS, PATH_READY, PATH_STOP, PATH_TOOLS,
 };
 use nexus_contract::{ApiError, ErrorCode};
 use tower_http::catch_panic::CatchPanicLayer;
@@ -36,6 +36,9 @@ use respond::Refused;
 /// `DELETE`: listen on loopback only again.
 pub(crate) const PATH_LAN: &str = "/api/lan";
 
+/// Bytes of a path with its query: names and numbers are short. Beyond 64 KiB hyper refuses by
+/// itself, without words.
+const URI_BYTES_MAX: usize = 4_096;
 /// Bytes of one body: the longest message in escaped JSON, several times over.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 
@@ -55,6 +58,7 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
     Router::new()
         .route(PATH_CALL, post(tools::call))
         .route(PATH_TOOLS, get(tools::list))
+        .route(PATH_PEERS, get(tools::peers))
         .route(PATH_HEALTH, get(health::health))
         .route(PATH_READY, get(health::ready))
         .route(PATH_METRICS, get(health::metrics))
@@ -84,6 +88,12 @@ async fn checked(
     let passed = if shared.node.is_stopping() {
         let text = "the node is stopping; call again once it is back";
         Err(ApiError::new(ErrorCode::Stopping, text).with_retry_after(1))
+    } else if uri_bytes(request.uri()) > URI_BYTES_MAX {
+        let text = format!(
+            "path and query are over {URI_BYTES_MAX} bytes: put what is long into the body of a \
+             POST"
+        );
+        Err(ApiError::new(ErrorCode::UriTooLong, text))
     } else {
         shared.guard.check(request.method(), request.uri().path(), request.headers(), peer)
     };
@@ -97,6 +107,10 @@ async fn checked(
     response
 }
 
+fn uri_bytes(uri: &Uri) -> usize {
+    uri.path_and_query().map_or(0, |whole| whole.as_str().len())
+}
+
 /// Returns a path's name for metrics: never what a caller made up, or there is one for each.
 fn known_path(uri: &Uri) -> &'static str {
     let path = uri.path();
@@ -106,6 +120,7 @@ fn known_path(uri: &Uri) -> &'static str {
         PATH_HEALTH,
         PATH_READY,
         PATH_METRICS,
+        PATH_PEERS,
         PATH_CLUSTER,
         PATH_DIGEST,
         PATH_MEMBERS,

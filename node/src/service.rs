@@ -16,7 +16,7 @@ mod time;
 
 use nexus_contract::http::ToolCall;
 use nexus_contract::tool::Tool as _;
-use nexus_contract::{ApiError, ErrorCode, ReadMarks, chat as chat_tools, validate};
+use nexus_contract::{ApiError, ErrorCode, ReadMarks, chat as chat_tools, ids, validate};
 use nexus_contract::{conversations as conversation_tools, events as event_tools};
 use nexus_domain::command::ConversationCommand;
 use nexus_domain::conversations::conversation;
@@ -26,9 +26,6 @@ use serde_json::{Map, Value};
 
 use caller::Who;
 use memory::Memory;
-
-/// A request id's bytes: what the log keeps.
-const REQUEST_ID_BYTES_MAX: usize = 200;
 
 /// What serves the tools.
 #[derive(Debug)]
@@ -77,14 +74,11 @@ impl Service {
         let Some(spec) = nexus_contract::catalog::find(&call.tool) else {
             return Err(ApiError::unknown_tool(&call.tool));
         };
-        if let Some(id) = &call.request_id
-            && !(1..=REQUEST_ID_BYTES_MAX).contains(&id.len())
-        {
-            let rule = "requestId: is not usable; give 1 to 200 bytes, or leave it out";
-            return Err(ApiError::invalid_arguments(spec.name, rule));
+        let invalid = |what| ApiError::invalid_arguments(spec.name, what);
+        if let Some(id) = &call.request_id {
+            ids::request("requestId", id).map_err(invalid)?;
         }
-        let who = caller::who(&call, self.cluster.node())
-            .map_err(|rule| ApiError::invalid_arguments(spec.name, rule))?;
+        let who = caller::who(&call, self.cluster.node()).map_err(invalid)?;
         let about = Call { tool: spec.name, who, request_id: call.request_id.as_deref() };
         let args = call.args;
         match spec.name {
@@ -110,6 +104,15 @@ impl Service {
             }
             other => Err(ApiError::internal(format!("tool {other} is listed and not served"))),
         }
+    }
+
+    /// Returns the conversations as people see them.
+    ///
+    /// # Errors
+    /// When the local state cannot be read.
+    pub(crate) async fn peers(&self, include_offline: bool) -> Answer {
+        let input = conversation_tools::PeersInput { include_offline };
+        conversations::shown_to_people(self, &input).await
     }
 
     /// Puts a command of the caller into the log; makes the caller known here first.

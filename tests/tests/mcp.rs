@@ -236,6 +236,14 @@ async fn refusals_are_results_and_never_retried() {
         let said = text(&result);
         let right = "invalid_arguments: send_message: message: ";
         assert!(said.starts_with(right), "{said}");
+        // An instance is no conversation, here and on the command line.
+        let result = mcp.call("peers", json!({})).await;
+        assert!(text(&result).starts_with("unidentified: This call carries no agent session"));
+        let typed = node.nexus(&["call", "peers"]).await;
+        assert_eq!(typed.code(), 1, "{typed}");
+        assert!(typed.stderr.contains("This call carries no agent session"), "{typed}");
+        let shown = node.nexus(&["peers"]).await.good();
+        assert!(shown.stdout.contains("no conversations"), "{shown}");
         let unknown = json!({"name": "send_mesage", "arguments": {}});
         let answer = mcp.ask("tools/call", unknown).await;
         assert_eq!(answer["error"]["code"], -32602, "{answer}");

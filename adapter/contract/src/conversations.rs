@@ -72,7 +72,7 @@ pub struct PeersInput {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PeersOutput {
-    /// The caller; null for the command line, which is no conversation.
+    /// The caller; null where people ask, and while the caller is not known here yet.
     #[serde(rename = "self")]
     pub own: Option<Profile>,
     /// The others, most recently active first.

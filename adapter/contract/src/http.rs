@@ -12,12 +12,16 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::validate::Reading;
 use crate::{catalog, schema, validate};
 
 /// `POST` a [`ToolCall`], get a [`ToolAnswer`].
 pub const PATH_CALL: &str = "/api/tools/call";
 /// `GET` the [`ToolList`].
 pub const PATH_TOOLS: &str = "/api/tools";
+/// `GET` the conversations as people see them, `?includeOffline=true` those too that went offline
+/// lately: a [`crate::conversations::PeersOutput`] without `self`.
+pub const PATH_PEERS: &str = "/api/peers";
 /// `GET` the [`Health`]; needs no token.
 pub const PATH_HEALTH: &str = "/health";
 /// `GET`: 200 once a linearizable read has succeeded since the start, 503 before.
@@ -102,7 +106,7 @@ pub trait Body: DeserializeOwned + JsonSchema + 'static {
     /// Every field that is wrong, with what would be right.
     fn read(mut body: Value) -> Result<Self, String> {
         let misfit = |what: String| format!("body does not fit: {what}; such as {}", Self::EXAMPLE);
-        validate::fit(Self::schema(), &mut body, "body").map_err(misfit)?;
+        validate::fit(Reading::Body, Self::schema(), &mut body, "body").map_err(misfit)?;
         // The schema comes from the same type, so this fails only where the two disagree.
         serde_json::from_value(body).map_err(|_words_about_types| misfit("in some field".into()))
     }

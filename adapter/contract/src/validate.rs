@@ -3,9 +3,9 @@
 //! The schema made from the type is the judge, so that what a client was shown is what it is held
 //! to. Unknown keys are dropped, as clients of all versions expect, unless an object says that it
 //! allows none; an optional argument given as `null` counts as left out; `10.0` is an integer.
-//! Every text must say something and hold no control characters ([`text`]). A refusal names every
-//! field that is wrong, what is wrong and what would be right, and nothing runs before all
-//! arguments are right.
+//! Every text of a tool must say something and hold no control characters ([`text`]). A refusal
+//! names every field that is wrong, what is wrong and what would be right, and nothing runs before
+//! all arguments are right.
 
 use std::fmt;
 
@@ -66,7 +66,11 @@ pub fn input<T: Tool>(arguments: Value) -> Result<T::Input, ApiError> {
 pub fn result(spec: &ToolSpec, result: &Value) -> Result<(), Vec<Violation>> {
     let mut found = Vec::new();
     let mut copy = result.clone();
-    Check { arguments: false, found: &mut found }.root(&spec.output_schema, &mut copy, "result");
+    Check { reading: Reading::Result, found: &mut found }.root(
+        &spec.output_schema,
+        &mut copy,
+        "result",
+    );
     if found.is_empty() { Ok(()) } else { Err(found) }
 }
 
@@ -84,7 +88,7 @@ fn against_schema(spec: &ToolSpec, mut arguments: Value) -> Result<Value, ApiErr
     if arguments.is_null() {
         arguments = Value::Object(Map::new());
     }
-    fit(&spec.input_schema, &mut arguments, "arguments")
+    fit(Reading::Arguments, &spec.input_schema, &mut arguments, "arguments")
         .map_err(|what| ApiError::invalid_arguments(spec.name, what))?;
     Ok(arguments)
 }
@@ -94,12 +98,13 @@ fn against_schema(spec: &ToolSpec, mut arguments: Value) -> Result<Value, ApiErr
 /// # Errors
 /// All that does not fit, on one line.
 pub(crate) fn fit(
+    reading: Reading,
     schema: &Map<String, Value>,
     value: &mut Value,
     root: &str,
 ) -> Result<(), String> {
     let mut found = Vec::new();
-    Check { arguments: true, found: &mut found }.root(schema, value, root);
+    Check { reading, found: &mut found }.root(schema, value, root);
     if found.is_empty() {
         return Ok(());
     }
@@ -112,10 +117,20 @@ pub(crate) fn fit(
     Err(text.join("; "))
 }
 
+/// How a value is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// Generously, and cleaned; texts are what people and models wrote.
+    Arguments,
+    /// Generously, and cleaned; what its texts must be is said where each of them is used.
+    Body,
+    /// Strictly: we made it.
+    Result,
+}
+
 /// One walk over a value beside its schema.
 struct Check<'a> {
-    /// Arguments are read generously and cleaned, results strictly.
-    arguments: bool,
+    reading: Reading,
     found: &'a mut Vec<Violation>,
 }
 
@@ -126,6 +141,11 @@ impl Check<'_> {
         } else {
             self.wrong(name, &shown(value), "an object");
         }
+    }
+
+    /// Returns whether somebody else made the value.
+    fn is_given(&self) -> bool {
+        self.reading != Reading::Result
     }
 
     fn wrong(&mut self, path: &str, is: &str, expected: &str) {
@@ -140,7 +160,7 @@ impl Check<'_> {
         if let Some(choices) = schema.get("oneOf").and_then(Value::as_array) {
             return self.one_of(choices, value, path);
         }
-        if self.arguments && types(schema).any(|name| name == "integer") {
+        if self.is_given() && types(schema).any(|name| name == "integer") {
             whole(value);
         }
         let name = type_name(value);
@@ -173,7 +193,7 @@ impl Check<'_> {
         for choice in choices {
             let mut found = Vec::new();
             let mut copy = value.clone();
-            let mut inner = Check { arguments: self.arguments, found: &mut found };
+            let mut inner = Check { reading: self.reading, found: &mut found };
             inner.value(choice, &mut copy, path);
             if found.is_empty() {
                 *value = copy;
@@ -212,7 +232,7 @@ impl Check<'_> {
             let names = schema.get("required").and_then(Value::as_array);
             names.is_some_and(|names| names.iter().any(|name| name == key))
         };
-        if self.arguments {
+        if self.is_given() {
             // Left out and null are the same for what may be left out.
             fields.retain(|key, value| {
                 !(value.is_null() && known.contains_key(key) && !required(key))
@@ -263,7 +283,9 @@ impl Check<'_> {
             return self.wrong(path, &is, &expected(schema));
         }
         let Some(pattern) = schema.get("pattern").and_then(Value::as_str) else {
-            if let Err(rule) = text::check(text) {
+            if self.reading == Reading::Arguments
+                && let Err(rule) = text::check(text)
+            {
                 self.wrong(path, &rule.is, &format!("{} {}", expected(schema), rule.right));
             }
             return;
@@ -451,7 +473,8 @@ mod tests {
         let schema = schema.as_object().unwrap();
         let run = |mut value: Value| {
             let mut found = Vec::new();
-            Check { arguments: true, found: &mut found }.root(schema, &mut value, "all");
+            let reading = Reading::Arguments;
+            Check { reading, found: &mut found }.root(schema, &mut value, "all");
             (value, found.iter().map(Violation::to_string).collect::<Vec<_>>())
         };
         let good = json!({"patch": {"name": "n"}, "links": [{"to": "a", "x": 1}], "since": 4.0,

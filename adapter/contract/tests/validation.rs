@@ -187,6 +187,9 @@ fn bodies_name_the_field_in_words_of_json() {
     let codex = json!({"client": "codex", "sessionId": "s"});
     let body = json!({"tool": "x", "args": [1], "caller": codex, "cwd": null, "more": {"a": 1}});
     let read = ToolCall::read(body).unwrap();
+    // A folder's name is no text that anybody wrote for others.
+    let odd = json!({"tool": "x", "cwd": "/a\u{1b}b"});
+    assert_eq!(ToolCall::read(odd).unwrap().cwd.as_deref(), Some("/a\u{1b}b"));
     assert_eq!(read.caller, Some(Caller::Codex { session_id: "s".into() }));
     assert_eq!((read.args, read.cwd), (json!([1]), None));
     let invite = |body: Value| InviteRequest::read(body);

@@ -45,7 +45,8 @@ pub(super) async fn digest(
 /// `DELETE /api/members/{name}`.
 pub(super) async fn remove(
     State(shared): State<Arc<Shared>>,
-    Path(name): Path<String>,
+    name: Result<Path<String>, axum::extract::rejection::PathRejection>,
 ) -> Result<Json<Done>, Refused> {
+    let name = super::respond::named(name, "member's name")?;
     Ok(Json(cluster::remove(&shared.node.cluster, &name).await?))
 }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
+use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{Path, State};
 use nexus_contract::http::{Done, InviteList, InviteMade, InviteRequest};
 
 use super::Shared;
-use super::respond::{Refused, read};
+use super::respond::{Refused, named, read};
 use crate::service::invites;
 
 /// `POST /api/invites`.
@@ -17,7 +17,7 @@ pub(super) async fn make(
     State(shared): State<Arc<Shared>>,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<InviteMade>, Refused> {
-    let request: InviteRequest = read(body, "{\"role\": \"voter\", \"ttlSeconds\": 3600}")?;
+    let request: InviteRequest = read(body)?;
     Ok(Json(invites::make(&shared.node.cluster, &shared.node.lan, &request).await?))
 }
 
@@ -29,8 +29,9 @@ pub(super) async fn list(State(shared): State<Arc<Shared>>) -> Result<Json<Invit
 /// `DELETE /api/invites/{id}`.
 pub(super) async fn withdraw(
     State(shared): State<Arc<Shared>>,
-    Path(id): Path<String>,
+    id: Result<Path<String>, PathRejection>,
 ) -> Result<Json<Done>, Refused> {
+    let id = named(id, "invite's id")?;
     Ok(Json(invites::withdraw(&shared.node.cluster, &id).await?))
 }
 

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 
 use governor::clock::{Clock as _, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
-use nexus_contract::{ApiError, ErrorCode};
+use nexus_contract::ApiError;
 
 /// An address may carry several callers.
 const CALLERS_PER_ADDRESS: u32 = 5;
@@ -66,14 +66,14 @@ impl Limiter {
     ) -> ApiError {
         let wait = early.wait_time_from(self.clock.now());
         let seconds = wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).max(1);
-        let text = format!("Rate limit exceeded: retry after {seconds}s");
-        ApiError::new(ErrorCode::RateLimited, text).with_retry_after(seconds)
+        ApiError::rate_limit(seconds)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nexus_contract::ErrorCode;
 
     const LOCAL: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 

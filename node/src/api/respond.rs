@@ -1,13 +1,14 @@
-//! The one form of every failure.
+//! What comes in, read; and the one form of every failure that goes out.
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
+use axum::extract::Path;
+use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use nexus_contract::http::Body;
 use nexus_contract::{ApiError, ErrorCode};
-use serde::de::DeserializeOwned;
 
 /// A failure on its way out.
 #[derive(Debug)]
@@ -36,22 +37,31 @@ impl IntoResponse for Refused {
 }
 
 /// Reads a body as JSON; one that is empty counts as an empty object.
-pub(crate) fn read<T: DeserializeOwned>(
-    body: Result<Bytes, BytesRejection>,
-    what: &str,
-) -> Result<T, ApiError> {
+pub(crate) fn read<T: Body>(body: Result<Bytes, BytesRejection>) -> Result<T, ApiError> {
     let body = body.map_err(|rejection| {
         if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
             let most = super::BODY_BYTES_MAX;
             ApiError::new(ErrorCode::TooLarge, format!("body is over {most} bytes: send less"))
         } else {
-            let text = format!("body did not arrive whole: {}", rejection.body_text());
-            ApiError::new(ErrorCode::BadRequest, text)
+            ApiError::new(ErrorCode::BadRequest, "body did not arrive whole: send it again")
         }
     })?;
     let bytes: &[u8] = if body.is_empty() { b"{}" } else { &body };
-    serde_json::from_slice(bytes).map_err(|error| {
-        let kind = if error.is_data() { "does not fit" } else { "is not JSON" };
-        ApiError::new(ErrorCode::BadRequest, format!("body {kind}: {error}; give {what}"))
-    })
+    let value = serde_json::from_slice(bytes).map_err(|error| {
+        let text = format!("body is not JSON: {error}; give {}", T::EXAMPLE);
+        ApiError::new(ErrorCode::BadRequest, text)
+    })?;
+    T::read(value).map_err(|what| ApiError::new(ErrorCode::BadRequest, what))
+}
+
+/// Reads the last part of a path; `what` is what it names.
+pub(crate) fn named(
+    part: Result<Path<String>, PathRejection>,
+    what: &str,
+) -> Result<String, ApiError> {
+    let wrong = |_words_about_types| {
+        let text = format!("{what} in the path is not UTF-8: give it percent-encoded");
+        ApiError::new(ErrorCode::BadRequest, text)
+    };
+    part.map(|Path(name)| name).map_err(wrong)
 }

@@ -38,22 +38,26 @@ async fn refusals_carry_their_headers() {
 #[test]
 fn bad_bodies_say_where_they_are_bad() {
     let call = |text: &'static str| {
-        read::<nexus_contract::http::ToolCall>(Ok(Bytes::from_static(text.as_bytes())), "a call")
+        read::<nexus_contract::http::ToolCall>(Ok(Bytes::from_static(text.as_bytes())))
     };
     for (text, what) in [
         ("{", "is not JSON: EOF while parsing an object at line 1 column 1"),
         ("{\n  \"tool\": }", "at line 2 column 11"),
-        ("[]", "does not fit"),
-        ("{}", "missing field `tool`"),
-        ("", "missing field `tool`"),
-        ("{\"tool\": 1}", "does not fit: invalid type"),
+        ("[]", "body does not fit: body: is an array of 0; give an object"),
+        ("{}", "body does not fit: tool: is missing; give a string"),
+        ("", "body does not fit: tool: is missing; give a string"),
+        ("{\"tool\": 1}", "body does not fit: tool: is 1; give a string"),
+        (
+            "{\"tool\": \"x\", \"caller\": \"junk\"}",
+            "caller: is the string \"junk\"; give an object",
+        ),
     ] {
         let error = call(text).unwrap_err();
         assert_eq!(error.code, ErrorCode::BadRequest);
         assert!(error.message.contains(what), "{text}: {}", error.message);
     }
     let deep = "[".repeat(10_000);
-    let error = read::<serde_json::Value>(Ok(Bytes::from(deep)), "a call").unwrap_err();
+    let error = read::<nexus_contract::http::ToolCall>(Ok(Bytes::from(deep))).unwrap_err();
     assert!(error.message.contains("recursion limit"), "{}", error.message);
     assert!(call("{\"tool\": \"x\", \"more\": 1}").is_ok());
 }
@@ -63,6 +67,7 @@ fn paths_in_metrics_are_never_made_up_by_callers() {
     for (uri, known) in [
         ("/api/tools/call", PATH_CALL),
         ("/api/tools", PATH_TOOLS),
+        ("/api/peers?includeOffline=true", PATH_PEERS),
         ("/api/invites/abc?x=1", PATH_INVITES),
         ("/api/invitesx", "other"),
         ("/", "other"),

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
-use axum::extract::{ConnectInfo, State};
-use nexus_contract::ApiError;
+use axum::extract::rejection::{BytesRejection, QueryRejection};
+use axum::extract::{ConnectInfo, Query, State};
 use nexus_contract::http::{ToolAnswer, ToolCall, ToolList};
+use nexus_contract::{ApiError, ErrorCode};
+use serde::Deserialize;
+use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::Shared;
@@ -26,13 +28,33 @@ pub(super) async fn call(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<ToolAnswer>, Refused> {
-    let call: ToolCall = read(body, "{\"tool\": NAME, \"args\": {…}}")?;
+    let call: ToolCall = read(body)?;
     shared.limiter.take(&caller::bucket(&call), peer.ip())?;
     let tool = nexus_contract::catalog::find(&call.tool).map_or("unknown", |spec| spec.name);
     let since = Instant::now();
     let outcome = shared.node.service.call(call).await;
     count(tool, since, &outcome);
     Ok(Json(ToolAnswer::new(outcome?)))
+}
+
+/// The query of `GET /api/peers`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Peers {
+    #[serde(default)]
+    include_offline: bool,
+}
+
+/// `GET /api/peers`: what people see; no conversation asks, so none is needed.
+pub(super) async fn peers(
+    State(shared): State<Arc<Shared>>,
+    query: Result<Query<Peers>, QueryRejection>,
+) -> Result<Json<Map<String, Value>>, Refused> {
+    let Query(query) = query.map_err(|_words_about_types| {
+        let text = "includeOffline in the query is not known: give true or false";
+        ApiError::new(ErrorCode::BadRequest, text)
+    })?;
+    Ok(Json(shared.node.service.peers(query.include_offline).await?))
 }
 
 fn count<T>(tool: &'static str, since: Instant, outcome: &Result<T, ApiError>) {

@@ -7,7 +7,7 @@ use nexus_contract::http::{ToolAnswer, ToolCall};
 use serde_json::{Map, Value};
 
 use super::out::{Out, local_text};
-use super::{Exit, Failure, Local};
+use super::{Exit, Failure, Local, value};
 use crate::config;
 
 const AFTER_HELP: &str = "\
@@ -29,10 +29,10 @@ pub(crate) struct CallArgs {
     #[arg(default_value = "{}")]
     args: String,
     /// The instance to act as [default: cli-USER]
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = value::some_instance)]
     instance: Option<String>,
     /// The id under which the call has one effect however often it is sent
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = value::request)]
     request_id: Option<String>,
     #[command(flatten)]
     local: Local,
@@ -68,7 +68,7 @@ pub(crate) async fn run(args: CallArgs, out: &mut Out) -> Result<Exit, Failure> 
 }
 
 /// Returns the instance that the command line acts as.
-pub(crate) fn own_instance() -> String {
+fn own_instance() -> String {
     format!("cli-{}", config::os_user())
 }
 
@@ -100,9 +100,10 @@ fn parse(text: &str) -> Result<Value, Failure> {
     } else {
         text.to_owned()
     };
-    serde_json::from_str(&text).map_err(|error| {
-        Failure::Usage(format!(
-            "arguments are not JSON: {error}; give an object, such as '{{\"message\":\"hello\"}}'"
-        ))
-    })
+    let such = "give an object, such as '{\"message\":\"hello\"}'";
+    match serde_json::from_str(&text) {
+        Ok(arguments @ Value::Object(_)) => Ok(arguments),
+        Ok(_) => Err(Failure::Usage(format!("arguments are no JSON object; {such}"))),
+        Err(error) => Err(Failure::Usage(format!("arguments are not JSON: {error}; {such}"))),
+    }
 }

@@ -1,8 +1,8 @@
 //! `nexus peers`: the conversations of all machines. A query, so it needs no identity.
 
 use nexus_contract::conversations::{ClientKind, PeersOutput, Profile, Status};
-use nexus_contract::http::ToolCall;
-use serde_json::{Value, json};
+use nexus_contract::http::PATH_PEERS;
+use serde_json::{Map, Value};
 
 use super::out::{Out, local_text};
 use super::{Exit, Failure, Local, call};
@@ -22,14 +22,8 @@ pub(crate) struct PeersArgs {
 
 /// Shows the conversations.
 pub(crate) async fn run(args: PeersArgs, out: &mut Out) -> Result<Exit, Failure> {
-    let call = ToolCall {
-        tool: "peers".to_owned(),
-        args: json!({"includeOffline": args.all}),
-        instance_id: Some(call::own_instance()),
-        instance_given: true,
-        ..ToolCall::default()
-    };
-    let result = args.local.node()?.call(&call).await?;
+    let path = format!("{PATH_PEERS}?includeOffline={}", args.all);
+    let result: Map<String, Value> = args.local.node()?.get(&path).await?;
     if out.is_json() {
         out.value(&result);
         return Ok(Exit::Done);

@@ -6,11 +6,13 @@
 
 use nexus_contract::chat::Identity;
 use nexus_contract::http::{Caller, ToolCall};
+use nexus_contract::ids;
+use nexus_contract::validate::Violation;
 use nexus_domain::NodeId;
 use nexus_domain::command::Client;
 
-/// An id's bytes: what the log takes.
-const ID_BYTES_MAX: usize = 200;
+/// Characters of a bucket's name: no id that is taken is longer.
+const BUCKET_CHARS_MAX: usize = 200;
 /// A working directory's bytes: what the log takes.
 const CWD_BYTES_MAX: usize = 4_096;
 
@@ -35,27 +37,25 @@ impl Who {
             Client::Instance => Identity::Instance,
         }
     }
-
-    /// Returns whether it is the command line, which may look and is no conversation.
-    pub(crate) fn is_command_line(&self) -> bool {
-        self.id.starts_with("cli-")
-    }
 }
 
 /// Returns who calls; `None` when the call names nobody.
 ///
 /// # Errors
 /// The field that names somebody in a form that no id has, and what would be right.
-pub(crate) fn who(call: &ToolCall, node: NodeId) -> Result<Option<Who>, String> {
+pub(crate) fn who(call: &ToolCall, node: NodeId) -> Result<Option<Who>, Violation> {
     let incarnation = call.process.as_deref().map(number);
     let cwd = call.cwd.clone().filter(|cwd| cwd.len() <= CWD_BYTES_MAX && !cwd.contains('\0'));
     let cwd = cwd.unwrap_or_default();
     if let Some(Caller::Codex { session_id }) = &call.caller {
+        let field = "caller.sessionId";
+        ids::session(field, session_id)?;
         let id = format!("codex:{session_id}");
-        check("caller.sessionId", &id, session_id.is_empty())?;
+        ids::session(field, &id)?;
         return Ok(Some(Who { id, client: Client::Codex, incarnation, cwd }));
     }
     let Some(given) = &call.instance_id else { return Ok(None) };
+    ids::instance("instanceId", given)?;
     // Two machines may share a host name, so what was made from it gets the node's id; a user who
     // chose an id means it.
     let id = if call.instance_given || !given.starts_with("mcp-") {
@@ -63,23 +63,8 @@ pub(crate) fn who(call: &ToolCall, node: NodeId) -> Result<Option<Who>, String> 
     } else {
         format!("{given}-n{node}")
     };
-    if given.contains(':') {
-        return Err("instanceId: has a : in it, which only conversations have; give an id of \
-                    letters, digits, dots and dashes"
-            .to_owned());
-    }
-    check("instanceId", &id, given.is_empty())?;
+    ids::instance("instanceId", &id)?;
     Ok(Some(Who { id, client: Client::Instance, incarnation, cwd }))
-}
-
-fn check(field: &str, id: &str, is_empty: bool) -> Result<(), String> {
-    let allowed = |letter: char| letter.is_ascii_alphanumeric() || "._:@#+=~-".contains(letter);
-    if !is_empty && id.len() <= ID_BYTES_MAX && id.chars().all(allowed) {
-        Ok(())
-    } else {
-        let most = ID_BYTES_MAX;
-        Err(format!("{field}: is no id; give 1 to {most} of A-Z a-z 0-9 . _ @ # + = ~ -"))
-    }
 }
 
 /// Returns whose bucket a call is taken from.
@@ -89,7 +74,7 @@ pub(crate) fn bucket(call: &ToolCall) -> String {
         (_, Some(instance)) => instance,
         (_, None) => return String::new(),
     };
-    name.chars().take(ID_BYTES_MAX).collect()
+    name.chars().take(BUCKET_CHARS_MAX).collect()
 }
 
 /// Makes a number of a process's id: FNV-1a, because the same id must give the same number in every

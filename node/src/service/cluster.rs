@@ -68,22 +68,31 @@ fn warnings(status: &Status) -> Vec<String> {
         of.map(|member| member.name.as_str()).collect::<Vec<_>>()
     };
     let (up, away) = (voters(true), voters(false));
-    if super::count(up.len()) < status.quorum {
+    if !status.members.is_empty() && status.members.iter().all(|it| it.id != status.node) {
+        // Who may vote among the others is none of its business any more.
+        warnings.push(
+            "this node is no member of the cluster any more: it was removed; to come back, stop \
+             it, move its data folder away, and join with a new code: nexus up --join CODE"
+                .to_owned(),
+        );
+        return warnings;
+    } else if super::count(up.len()) < status.quorum {
         warnings.push(format!(
-            "writes wait: {} voters must be there, and away are {}; wake them or check the network",
+            "writes wait: {} of the voters must be there, and {} away; wake them or check the \
+             network",
             status.quorum,
-            away.join(", ")
+            with_verb(&away)
         ));
     } else if !away.is_empty() && status.tolerance == 0 {
         warnings.push(format!(
-            "{} is away; writes stop as soon as one more of these is: {}",
-            away.join(", "),
+            "{} away; writes stop as soon as one more is of: {}",
+            with_verb(&away),
             up.join(", ")
         ));
     } else if status.members.len() > 1 && status.tolerance == 0 {
         warnings.push(format!(
             "writes stop when {} is away; three voters can do without one: nexus invite --voter",
-            up.join(", ")
+            in_words(&up, "or")
         ));
     }
     let first = status.members.iter().find(|member| member.id == cluster::FIRST_NODE);
@@ -99,6 +108,20 @@ fn warnings(status: &Status) -> Vec<String> {
         Some(_) | None => {}
     }
     warnings
+}
+
+/// Writes names as a sentence does: `a`, `a and b`, `a, b and c`.
+fn in_words(names: &[&str], last: &str) -> String {
+    match names {
+        [] => "nobody".to_owned(),
+        [one] => (*one).to_owned(),
+        [first @ .., end] => format!("{} {last} {end}", first.join(", ")),
+    }
+}
+
+fn with_verb(names: &[&str]) -> String {
+    let verb = if names.len() > 1 { "are" } else { "is" };
+    format!("{} {verb}", in_words(names, "and"))
 }
 
 /// Returns this node's digests.
@@ -142,4 +165,55 @@ pub(crate) async fn remove(handle: &Cluster, name: &str) -> Result<Done, ApiErro
         "{} (node {}) is removed; its data folder is of no use to this cluster any more",
         member.name, member.id
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nexus_raft::MemberState::{Down, Up};
+
+    fn status(quorum: u64, tolerance: u64, voters: &[(&str, nexus_raft::MemberState)]) -> Status {
+        let members = voters.iter().zip(1..).map(|((name, state), id)| MemberStatus {
+            id,
+            name: (*name).to_owned(),
+            role: MemberRole::Voter,
+            state: *state,
+            addresses: Vec::new(),
+            version: String::new(),
+            lag: 0,
+            since: 0,
+        });
+        Status { node: 1, quorum, tolerance, members: members.collect(), ..Status::default() }
+    }
+
+    #[test]
+    fn warnings_are_sentences_about_however_many() {
+        for (status, words) in [
+            (
+                status(2, 0, &[("desk", Up), ("box", Down), ("lap", Down)]),
+                "writes wait: 2 of the voters must be there, and box and lap are away; wake",
+            ),
+            (
+                status(2, 0, &[("desk", Up), ("box", Up), ("lap", Down)]),
+                "lap is away; writes stop as soon as one more is of: desk, box",
+            ),
+            (
+                status(3, 0, &[("a", Up), ("b", Up), ("c", Up), ("d", Down), ("e", Down)]),
+                "d and e are away; writes stop as soon as one more is of: a, b, c",
+            ),
+            (status(2, 0, &[("desk", Up), ("box", Up)]), "writes stop when desk or box is away;"),
+        ] {
+            let found = warnings(&status);
+            assert!(found.first().is_some_and(|it| it.starts_with(words)), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_removed_node_says_that_and_nothing_about_voters() {
+        let mut removed = status(2, 0, &[("desk", Down), ("box", Down)]);
+        removed.node = 9;
+        let found = warnings(&removed);
+        let [only] = found.as_slice() else { panic!("{found:?}") };
+        assert!(only.starts_with("this node is no member of the cluster any more"), "{only}");
+    }
 }

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use nexus_contract::conversations::{
-    ClientKind, PeersInput, PeersOutput, Profile, SetProfileInput, SetProfileOutput, Status,
+    ClientKind, Peers, PeersInput, PeersOutput, Profile, SetProfileInput, SetProfileOutput, Status,
 };
+use nexus_contract::tool::Tool as _;
 use nexus_contract::{ApiError, ErrorCode, ReadMarks};
 use nexus_domain::command::{self, Client, ConversationCommand};
 use nexus_domain::conversations::{self, Conversation};
@@ -25,24 +26,40 @@ struct Machines {
 
 /// `peers`: a read.
 pub(super) async fn peers(service: &Service, about: &Call<'_>, input: &PeersInput) -> Answer {
-    let who = conversation_or_command_line(about)?;
-    if !who.is_command_line() {
-        // A conversation that only looks is there too, and others should see it; without a quorum
-        // it still gets its answer.
-        match service.make_known(about, who).await {
-            Ok(()) => {}
-            Err(error) if error.code == ErrorCode::NoQuorum => {}
-            Err(error) => return Err(error),
-        }
+    let who = conversation(about)?;
+    // A conversation that only looks is there too, and others should see it; without a quorum it
+    // still gets its answer.
+    match service.make_known(about, who).await {
+        Ok(()) => {}
+        Err(error) if error.code == ErrorCode::NoQuorum => {}
+        Err(error) => return Err(error),
     }
+    listed(service, about, Some(&who.id), input).await
+}
+
+/// The same as people see it on the command line, which is no conversation.
+pub(super) async fn shown_to_people(service: &Service, input: &PeersInput) -> Answer {
+    let about = Call { tool: Peers::NAME, who: None, request_id: None };
+    listed(service, &about, None, input).await
+}
+
+async fn listed(
+    service: &Service,
+    about: &Call<'_>,
+    own: Option<&str>,
+    input: &PeersInput,
+) -> Answer {
     let fresh = service
         .read(|view| {
             let all = conversations::list(view, usize::MAX)?;
-            let own = conversations::conversation(view, &who.id)?;
+            let own = match own {
+                Some(id) => conversations::conversation(view, id)?,
+                None => None,
+            };
             Ok((all, own, names(&cluster::members(view)?), clock::clock(view)?.at))
         })
         .await?;
-    let (all, own, names, now) = &fresh.value;
+    let (all, row, names, now) = &fresh.value;
     let states = service.cluster.status().await.members;
     let machines = Machines {
         names: names.clone(),
@@ -50,14 +67,14 @@ pub(super) async fn peers(service: &Service, about: &Call<'_>, input: &PeersInpu
     };
     let since = now.saturating_sub(OFFLINE_MILLIS);
     let mut peers = Vec::new();
-    for row in all.iter().filter(|row| row.id != who.id) {
+    for row in all.iter().filter(|row| Some(row.id.as_str()) != own) {
         let Some(profile) = profile(row, &machines) else { continue };
         let is_recent = input.include_offline && row.last_active_at >= since;
         if profile.status != Status::Offline || is_recent {
             peers.push(profile);
         }
     }
-    let own = own.as_ref().and_then(|row| profile(row, &machines));
+    let own = row.as_ref().and_then(|row| profile(row, &machines));
     service.marks(about, &fresh).stamp(&PeersOutput { own, peers })
 }
 
@@ -97,17 +114,10 @@ fn conversation<'a>(about: &'a Call<'_>) -> Result<&'a Who, ApiError> {
                 "This call carries no agent session, and {} needs one: Codex names its \
                  conversation by itself when the MCP server is `nexus mcp`; Claude Code and other \
                  clients are not identified in this version and can use send_message and \
-                 read_messages",
+                 read_messages; people see who is there with `nexus peers`",
                 about.tool
             ),
         )),
-    }
-}
-
-fn conversation_or_command_line<'a>(about: &'a Call<'_>) -> Result<&'a Who, ApiError> {
-    match &about.who {
-        Some(who) if who.is_command_line() => Ok(who),
-        Some(_) | None => conversation(about),
     }
 }
 

@@ -59,6 +59,28 @@ const BODIES: &[Case] = &[
         words: &["does not fit", "\"tool\": NAME"],
     },
     Case {
+        name: "a caller that is none",
+        request: |http| {
+            let call = json!({
+                "tool": "send_message", "caller": "junk", "args": {"message": "x"}
+            });
+            tool(http, &call)
+        },
+        status: 400,
+        code: "bad_request",
+        words: &["caller: is the string \"junk\"; give an object"],
+    },
+    Case {
+        name: "an instance id that is a number",
+        request: |http| {
+            let call = json!({"tool": "send_message", "instanceId": 7, "args": {"message": "x"}});
+            tool(http, &call)
+        },
+        status: 400,
+        code: "bad_request",
+        words: &["instanceId: is 7; give a string"],
+    },
+    Case {
         name: "bytes that are no text",
         request: |http| post(http, vec![0xff, 0xfe, 0x00, 0x80]),
         status: 400,
@@ -126,6 +148,40 @@ const ARGUMENTS: &[Case] = &[
         status: 400,
         code: "invalid_arguments",
         words: &["message: "],
+    },
+    Case {
+        name: "a text of white space",
+        request: |http| send(http, &json!({"message": " \t\n"})),
+        status: 400,
+        code: "invalid_arguments",
+        words: &["message: is only white space", "that says something"],
+    },
+    Case {
+        name: "a text with control characters",
+        request: |http| send(http, &json!({"message": "a\u{0}b"})),
+        status: 400,
+        code: "invalid_arguments",
+        words: &["message: has the control character U+0000 in it"],
+    },
+    Case {
+        name: "a request id with control characters",
+        request: |http| {
+            let args = json!({"message": "x"});
+            let call = json!({
+                "tool": "send_message", "instanceId": "writer", "requestId": "a\u{7}", "args": args
+            });
+            tool(http, &call)
+        },
+        status: 400,
+        code: "invalid_arguments",
+        words: &["requestId: has the control character U+0007 in it"],
+    },
+    Case {
+        name: "an instance that wants to be a peer",
+        request: |http| tool(http, &json!({"tool": "peers", "instanceId": "cli-writer"})),
+        status: 403,
+        code: "unidentified",
+        words: &["no agent session", "nexus peers"],
     },
     Case {
         name: "a text that is too long",
@@ -280,6 +336,42 @@ const CALLERS: &[Case] = &[
         words: &["king", "voter"],
     },
     Case {
+        name: "an invite for no number of seconds",
+        request: |http| {
+            let request = http.client().post(format!("{}/api/invites", http.url()));
+            request.bearer_auth(http.token()).json(&json!({"ttlSeconds": "1h"}))
+        },
+        status: 400,
+        code: "bad_request",
+        words: &["ttlSeconds: is the string \"1h\"; give an integer"],
+    },
+    Case {
+        name: "a path that is too long",
+        request: |http| {
+            get(http, &format!("/api/{}", "x".repeat(20_000))).bearer_auth(http.token())
+        },
+        status: 414,
+        code: "uri_too_long",
+        words: &["4096 bytes", "body of a POST"],
+    },
+    Case {
+        name: "a member's name that is no text",
+        request: |http| {
+            let request = http.client().delete(format!("{}/api/members/%ff%fe", http.url()));
+            request.bearer_auth(http.token())
+        },
+        status: 400,
+        code: "bad_request",
+        words: &["member's name", "percent-encoded"],
+    },
+    Case {
+        name: "peers of no kind",
+        request: |http| get(http, "/api/peers?includeOffline=maybe").bearer_auth(http.token()),
+        status: 400,
+        code: "bad_request",
+        words: &["includeOffline", "true or false"],
+    },
+    Case {
         name: "a member that does not exist",
         request: |http| {
             let request = http.client().delete(format!("{}/api/members/nobody", http.url()));
@@ -309,6 +401,9 @@ async fn bad_requests_are_refused_in_words_and_change_nothing() {
         let error = body["error"].as_str().unwrap();
         for word in case.words {
             assert!(error.contains(word), "{}: {word:?} is not in {error:?}", case.name);
+        }
+        for word in ["struct ", "enum ", "expected a ", "`tool`", "u64"] {
+            assert!(!error.contains(word), "{}: {word:?} is in {error:?}", case.name);
         }
         assert!(!error.contains(&intact.node.http().token()), "{}: {error}", case.name);
         intact.check(case.name).await;
