@@ -22,11 +22,15 @@ pub(crate) enum LogFormat {
     Json,
 }
 
+/// Says at most this much, whatever the filter asks: below it the library writes what clients send,
+/// texts of messages with it.
+const SILENCED: &str = "rmcp=warn";
+
 /// Starts the log on standard error. A filter that is none is told, and the default stands in.
 pub(crate) fn start_log(format: LogFormat, default: &str) {
     let given = crate::config::log_filter();
-    let ours = format!("{default},openraft=error,quinn_udp=error,mdns_sd=error");
-    let parsed = given.as_deref().map(EnvFilter::try_new);
+    let ours = format!("{default},openraft=error,quinn_udp=error,mdns_sd=error,{SILENCED}");
+    let parsed = given.map(|given| EnvFilter::try_new(format!("{given},{SILENCED}")));
     let (filter, wrong) = match parsed {
         None => (EnvFilter::new(ours), None),
         Some(Ok(filter)) => (filter, None),
