@@ -137,6 +137,14 @@ fn read_token(path: &Path) -> Result<Option<String>, EndpointError> {
     }
 }
 
+/// Checks an address that a user gave.
+///
+/// # Errors
+/// When it names no node.
+pub fn check(address: &str) -> Result<(), EndpointError> {
+    normal(address).map(drop)
+}
+
 fn normal(address: &str) -> Result<String, EndpointError> {
     let unusable = || EndpointError::Unusable(address.to_owned());
     let rest = match address.trim().split_once("://") {

@@ -72,6 +72,11 @@ impl StartError {
             Self::Folder(_) | Self::Settings(_) | Self::Metrics(_) | Self::Read(_) => None,
         }
     }
+
+    /// Returns whether the command line asks for what cannot be.
+    pub(crate) fn is_usage(&self) -> bool {
+        matches!(self, Self::Entry(EntryError::Nowhere { .. }))
+    }
 }
 
 /// A node that is whole and does not serve yet.
@@ -104,6 +109,7 @@ impl App {
         let data = config.folder.path();
         let name = node::first_name(&cluster, data).await.map_err(StartError::Read)?;
         let lan = Arc::new(Lan::new(&config, cluster.clone(), discovery));
+        let name = lan.rename(name).await;
         let node = Node {
             service: Service::new(cluster.clone()),
             cluster,
@@ -128,6 +134,7 @@ impl App {
         let node = Arc::clone(&shared.node);
         let served = serve(&jobs, listener, Arc::clone(&shared));
         jobs.spawn("lan", Arc::clone(&node.lan).follow(jobs.token()));
+        jobs.spawn("seeds", lan::check_seeds(config.seeds.clone(), jobs.token()));
         jobs.spawn("name", Arc::clone(&node).follow_name(jobs.token()));
         jobs.spawn("first read", Arc::clone(&node).first_read(jobs.token()));
         jobs.spawn("metrics upkeep", upkeep(Arc::clone(&node), jobs.token()));

@@ -15,6 +15,7 @@ pub(crate) mod out;
 mod peers;
 mod status;
 mod up;
+pub(crate) mod value;
 mod version;
 
 use std::path::PathBuf;
@@ -96,7 +97,7 @@ pub(crate) struct Local {
     #[arg(long, value_name = "DIR", env = "NEXUS_ROOT")]
     pub(crate) data: Option<PathBuf>,
     /// The node's address, instead of the one in the data folder
-    #[arg(long, value_name = "URL", env = "NEXUS_ENDPOINT")]
+    #[arg(long, value_name = "URL", env = "NEXUS_ENDPOINT", value_parser = value::endpoint)]
     pub(crate) endpoint: Option<String>,
 }
 
@@ -106,9 +107,14 @@ impl Local {
         Folder::find(self.data.as_deref())
     }
 
+    /// Returns the node's address, if one was given.
+    pub(crate) fn given_endpoint(&self) -> Option<String> {
+        self.endpoint.clone().filter(|given| !given.is_empty())
+    }
+
     /// Returns how to find the node.
     pub(crate) fn source(&self) -> Result<EndpointSource, Failure> {
-        let endpoint = self.endpoint.clone().filter(|given| !given.trim().is_empty());
+        let endpoint = self.given_endpoint();
         let data = self.folder()?.path().to_owned();
         Ok(EndpointSource { data, endpoint, token: config::token_given() })
     }

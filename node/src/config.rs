@@ -10,11 +10,13 @@ pub(crate) mod settings;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use nexus_contract::limits;
-use nexus_discovery::{Seed, SeedError};
+use nexus_discovery::Seed;
 use nexus_domain::command::Timing;
 
 pub(crate) use folder::{Folder, FolderError};
 pub(crate) use settings::{Settings, SettingsError};
+
+use crate::cli::value;
 
 /// Where HTTP is served unless the user says otherwise.
 pub(crate) const HTTP_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 5688);
@@ -28,15 +30,16 @@ const BURST_DEFAULT: u32 = 60;
 /// What `nexus up` takes on its command line.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Flags {
-    /// The node's name [default: the host's]; a taken one gets a number
-    #[arg(long, value_name = "NAME")]
+    /// The node's name [default: the host's]; a taken one gets a number, and a member that is
+    /// given another one is renamed
+    #[arg(long, value_name = "NAME", value_parser = value::node_name)]
     pub(crate) name: Option<String>,
     /// Where to serve HTTP [default: 127.0.0.1:5688]; port 0 picks a free one
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = value::http)]
     pub(crate) http: Option<SocketAddr>,
     /// Where other nodes reach this one (UDP); bound and advertised as given, so that this alone
     /// opens the LAN [default: loopback until invite or --join, then port 5689 on all interfaces]
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = value::cluster)]
     pub(crate) cluster: Option<SocketAddr>,
     /// Join the cluster that printed this code (`nexus invite` there)
     #[arg(long, value_name = "CODE")]
@@ -97,6 +100,15 @@ pub(crate) struct Advertised {
     pub(crate) port: Option<u16>,
 }
 
+/// A seed, and where the user wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct GivenSeed {
+    /// The address or name.
+    pub(crate) seed: Seed,
+    /// The flag, or the field of the settings.
+    pub(crate) field: String,
+}
+
 /// Whether loopback calls need the token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum LocalTrust {
@@ -114,6 +126,8 @@ pub(crate) struct Config {
     pub(crate) folder: Folder,
     /// The name to ask for.
     pub(crate) name: String,
+    /// Whether the user gave it: then a member of another name asks for it too.
+    pub(crate) name_given: bool,
     /// What tells this machine from others.
     pub(crate) host: String,
     /// Where to serve HTTP.
@@ -130,6 +144,8 @@ pub(crate) struct Config {
     pub(crate) expected: Option<String>,
     /// Whether multicast DNS may be used at all.
     pub(crate) mdns: bool,
+    /// Whether it was turned off on the command line.
+    pub(crate) no_mdns: bool,
     /// The timing profile, if one is set.
     pub(crate) timing: Option<Timing>,
     /// Calls a second and caller; 0 is no limit.
@@ -137,7 +153,7 @@ pub(crate) struct Config {
     /// Calls at once and caller.
     pub(crate) rate_burst: u32,
     /// Where members may be.
-    pub(crate) seeds: Vec<Seed>,
+    pub(crate) seeds: Vec<GivenSeed>,
     /// The invite code to join with.
     pub(crate) join: Option<nexus_raft::InviteCode>,
     /// Whether to make a new cluster although another one is expected.
@@ -151,17 +167,18 @@ pub(crate) struct Config {
 pub(crate) enum ConfigError {
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    #[error(
-        "name {name:?} cannot be used: give 1 to {} characters out of A-Z a-z 0-9 . _ @ # -",
-        limits::NAME_CHARS_MAX
-    )]
-    Name { name: String },
     #[error("invite code (--join) cannot be used")]
     Code(#[source] nexus_raft::InviteError),
-    #[error("seed in the settings cannot be used")]
-    Seed(#[source] SeedError),
-    #[error("address {0} (--cluster) names no single machine: give an address, or :: for all")]
-    Cluster(SocketAddr),
+}
+
+impl ConfigError {
+    /// Returns whether the command line is wrong, and not a file.
+    pub(crate) fn is_usage(&self) -> bool {
+        match self {
+            Self::Code(_) => true,
+            Self::Settings(_) => false,
+        }
+    }
 }
 
 impl Config {
@@ -172,21 +189,18 @@ impl Config {
             Some(code) => Some(nexus_raft::InviteCode::parse(code).map_err(ConfigError::Code)?),
             None => None,
         };
-        let cluster = flags.cluster.or(settings.cluster);
-        if let Some(address) = cluster.filter(|address| address.ip().is_multicast()) {
-            return Err(ConfigError::Cluster(address));
-        }
-        let place = match cluster {
+        let place = match flags.cluster.or(settings.cluster) {
             Some(address) => Place::Given(address),
             None if join.is_some() || settings.lan => Place::Lan,
             None => Place::Silent,
         };
-        let mut seeds = flags.seeds;
-        for seed in &settings.seeds {
-            seeds.push(seed.parse().map_err(ConfigError::Seed)?);
-        }
+        let of_flag = |seed| GivenSeed { seed, field: "--seed".to_owned() };
+        let mut seeds: Vec<GivenSeed> = flags.seeds.into_iter().map(of_flag).collect();
+        seeds.extend(settings.seeds);
+        let name = flags.name.or(settings.name);
         Ok(Self {
-            name: name(flags.name.or(settings.name))?,
+            name_given: name.is_some(),
+            name: name.unwrap_or_else(host_name),
             host: settings.host_id.unwrap_or_else(host_id),
             http: flags.http.or(settings.http).unwrap_or(HTTP_DEFAULT),
             place,
@@ -195,6 +209,7 @@ impl Config {
             local_trust: settings.local_trust,
             expected: settings.cluster_id,
             mdns: settings.mdns && !flags.no_mdns,
+            no_mdns: flags.no_mdns,
             timing: settings.timing,
             rate_limit: settings.rate_limit.unwrap_or(RATE_DEFAULT),
             rate_burst: settings.rate_burst.unwrap_or(BURST_DEFAULT),
@@ -207,24 +222,44 @@ impl Config {
     }
 }
 
-fn name(given: Option<String>) -> Result<String, ConfigError> {
-    let allowed = |letter: char| letter.is_ascii_alphanumeric() || "._@#-".contains(letter);
-    let Some(name) = given else { return Ok(host_name(allowed)) };
+/// Returns whether a name may have this letter.
+fn is_of_name(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || "._@#-".contains(letter)
+}
+
+/// Checks a node's name.
+///
+/// # Errors
+/// What is right.
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
     let length = u32::try_from(name.chars().count()).unwrap_or(u32::MAX);
-    if name.chars().all(allowed) && (1..=limits::NAME_CHARS_MAX).contains(&length) {
-        Ok(name)
-    } else {
-        Err(ConfigError::Name { name: name.chars().take(64).collect() })
+    if name.chars().all(is_of_name) && (1..=limits::NAME_CHARS_MAX).contains(&length) {
+        return Ok(());
     }
+    let most = limits::NAME_CHARS_MAX;
+    Err(format!("give 1 to {most} characters out of A-Z a-z 0-9 . _ @ # -"))
+}
+
+/// Checks an address for the cluster's port.
+///
+/// # Errors
+/// What is right.
+pub(crate) fn check_cluster(address: SocketAddr) -> Result<(), String> {
+    if address.ip().is_multicast() {
+        return Err("it names no single machine: give an address of this one, or 0.0.0.0 or [::] \
+                    for all of its interfaces"
+            .to_owned());
+    }
+    Ok(())
 }
 
 /// Returns the host's name as a node's name: its first label, with what names are made of.
-fn host_name(allowed: impl Fn(char) -> bool) -> String {
+fn host_name() -> String {
     let full = gethostname::gethostname().to_string_lossy().into_owned();
     let label = full.split('.').next().unwrap_or_default();
     let most = usize::try_from(limits::NAME_CHARS_MAX).unwrap_or(usize::MAX);
-    let name: String =
-        label.chars().take(most).map(|letter| if allowed(letter) { letter } else { '-' }).collect();
+    let plain = |letter| if is_of_name(letter) { letter } else { '-' };
+    let name: String = label.chars().take(most).map(plain).collect();
     if name.is_empty() { "node".to_owned() } else { name }
 }
 

@@ -139,6 +139,11 @@ impl Node {
         &self.name
     }
 
+    /// Asks for another name from the next start on.
+    pub fn rename(&mut self, name: &str) {
+        name.clone_into(&mut self.name);
+    }
+
     /// Returns the data folder.
     pub fn data(&self) -> &Path {
         &self.data

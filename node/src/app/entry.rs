@@ -3,7 +3,8 @@
 //! What the folder is, what the settings expect and what the command line asks are held against
 //! each other before anything is made; a folder is never emptied, only set aside.
 
-use std::path::PathBuf;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use nexus_raft::transport::quic::JoinError;
 use nexus_raft::{Cluster, Folder as Held, InviteCode, OpenError, Start};
 use nexus_rt::{Clock, Jobs};
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::lan::advertised;
 use crate::cli::out::Out;
@@ -27,6 +29,8 @@ use crate::config::{Config, FolderError, Place, Settings, SettingsError};
 const LOOK: Duration = Duration::from_secs(5);
 /// How long to wait after a try that failed, unless a new address is found.
 const AGAIN: Duration = Duration::from_secs(3);
+/// How often the user is told what is being done, while nothing comes of it.
+const TELL: Duration = Duration::from_secs(30);
 
 /// Why the folder goes into no cluster.
 #[derive(Debug, thiserror::Error)]
@@ -44,9 +48,14 @@ pub(crate) enum EntryError {
     #[error("data folder {} is of another cluster already: {why}", path.display())]
     Taken { path: PathBuf, why: String, command: String },
     #[error("the node in {} cannot start", path.display())]
-    Open { path: PathBuf, source: OpenError },
+    Open { path: PathBuf, address: SocketAddr, source: Box<OpenError> },
     #[error("cluster cannot be joined")]
     Join(#[source] OpenError),
+    #[error(
+        "--join has nowhere to look for a member: multicast DNS is off ({off}), and no --seed is \
+         given"
+    )]
+    Nowhere { off: &'static str },
     #[error("local state cannot be read")]
     Read(#[source] nexus_raft::ReadError),
     #[error(transparent)]
@@ -77,9 +86,30 @@ impl EntryError {
                  on a member"
                     .to_owned(),
             ),
-            Self::Open { .. } | Self::Read(_) | Self::Folder(_) | Self::Settings(_) => None,
+            Self::Nowhere { .. } => Some(
+                "add --seed ADDRESS:PORT, as the second command that `nexus invite` printed has \
+                 it, or let multicast DNS look"
+                    .to_owned(),
+            ),
+            Self::Open { source, address, .. } => {
+                matches!(**source, OpenError::Transport(_)).then(|| port_hint(*address))
+            }
+            Self::Read(_) | Self::Folder(_) | Self::Settings(_) => None,
         }
     }
+}
+
+fn not_opened(path: &Path, address: SocketAddr, source: OpenError) -> EntryError {
+    EntryError::Open { path: path.to_owned(), address, source: Box::new(source) }
+}
+
+/// Says what to do about a cluster port that cannot be bound.
+fn port_hint(address: SocketAddr) -> String {
+    format!(
+        "find who has it with `ss -lunp 'sport = :{}'`, or give another one of this machine's: \
+         --cluster ADDRESS:PORT (port 0 picks a free one)",
+        address.port()
+    )
 }
 
 /// What to do with a folder.
@@ -146,12 +176,19 @@ pub(super) async fn enter(
 ) -> Result<Entered, EntryError> {
     let parts = Parts { config, discovery, clock, jobs };
     let path = config.folder.path();
-    let held = nexus_raft::inspect(path)
-        .map_err(|source| EntryError::Open { path: path.into(), source })?;
+    let address = config.place.bind();
+    let held = nexus_raft::inspect(path).map_err(|source| not_opened(path, address, source))?;
     match (plan(&held, config)?, &config.join) {
         (Plan::Found, _) => {
             if config.new {
                 Settings::change(&config.folder.settings(), &[("clusterId", Value::Null)])?;
+            }
+            if config.seeds.iter().any(|given| given.field == "--seed") {
+                out.warning(
+                    "--seed is given without --join: this node begins a cluster of its own, and \
+                     asks nobody at that address; to join another cluster, stop it and give --join \
+                     CODE too",
+                );
             }
             Ok(Entered { cluster: parts.open(Start::Found).await?, lock })
         }
@@ -185,10 +222,8 @@ impl Parts<'_> {
     }
 
     async fn open(&self, start: Start) -> Result<Cluster, EntryError> {
-        let path = self.config.folder.path();
-        Cluster::open(self.raft(), start)
-            .await
-            .map_err(|source| EntryError::Open { path: path.into(), source })
+        let (path, address) = (self.config.folder.path(), self.config.place.bind());
+        Cluster::open(self.raft(), start).await.map_err(|source| not_opened(path, address, source))
     }
 
     /// Looks for a member that knows the code, and asks until one lets this machine in.
@@ -196,12 +231,14 @@ impl Parts<'_> {
         let wanted = code.id().parse().map(Wanted::Invite).map_err(|error| {
             tracing::debug!(%error, "invite id cannot be searched for");
         });
+        can_look(self.config)?;
         let mut search = wanted.ok().map(|wanted| self.discovery.search(wanted));
-        let mut told = false;
+        let since = Instant::now();
+        let mut words = Words::default();
         loop {
             let found = match &mut search {
                 Some(search) => {
-                    let limit = if told { AGAIN } else { LOOK };
+                    let limit = if words.is_silent() { LOOK } else { AGAIN };
                     let first = search.next(limit).await;
                     if first.is_none() {
                         search.again();
@@ -210,7 +247,7 @@ impl Parts<'_> {
                 }
                 None => Vec::new(),
             };
-            let mut seeds = Vec::new();
+            let mut seeds: Vec<SocketAddr> = Vec::new();
             for address in found.into_iter().flat_map(|place| place.addresses) {
                 if !seeds.contains(&address) {
                     seeds.push(address);
@@ -226,12 +263,16 @@ impl Parts<'_> {
                     Err(error) if self.may_pass(&error) => {
                         tracing::info!("not joined yet: {}", chain(&error));
                     }
+                    Err(source @ OpenError::Transport(_)) => {
+                        let (path, address) = (self.config.folder.path(), self.config.place.bind());
+                        return Err(not_opened(path, address, source));
+                    }
                     Err(error) => return Err(EntryError::Join(error)),
                 }
             }
-            if !told {
-                told = true;
-                out.note(&self.nobody_yet(&seeds));
+            let looked = since.elapsed();
+            if words.are_due(looked) {
+                out.note(&self.nobody_yet(&seeds, looked));
             }
         }
     }
@@ -255,21 +296,35 @@ impl Parts<'_> {
         }
     }
 
-    fn nobody_yet(&self, seeds: &[std::net::SocketAddr]) -> String {
-        let tried: Vec<String> = seeds.iter().map(ToString::to_string).collect();
-        if tried.is_empty() {
-            "No member that knows this code is heard on the LAN yet; still looking. If it stays \
-             so, the code's time may be over (`nexus invite` makes a new one), or the LAN carries \
-             no multicast: then stop this (Ctrl-C) and add --seed ADDRESS:PORT, as `nexus invite` \
-             printed it."
-                .to_owned()
-        } else {
+    /// Says what is being done, for how long now, and what to do about it.
+    fn nobody_yet(&self, tried: &[SocketAddr], looked: Duration) -> String {
+        let status = self.discovery.status();
+        let seconds = looked.as_secs();
+        let mut text = if !tried.is_empty() {
+            let tried: Vec<String> = tried.iter().map(ToString::to_string).collect();
             format!(
-                "No member answers at {} yet; still trying. Does the node run there, and does its \
-                 firewall let UDP in on that port?",
+                "No member answers at {} yet, after {seconds} s; still trying. Does the node run \
+                 there, and does its firewall let UDP in on that port?",
                 tried.join(", ")
             )
+        } else if self.config.mdns {
+            format!(
+                "No member that knows this code is heard on the LAN yet, after {seconds} s; still \
+                 looking. If it stays so, the code's time may be over (`nexus invite` makes a new \
+                 one), or the LAN carries no multicast: then stop this (Ctrl-C) and add --seed \
+                 ADDRESS:PORT, as `nexus invite` printed it."
+            )
+        } else {
+            format!(
+                "No seed leads to an address yet, after {seconds} s; still trying. Check it, or \
+                 give the address that `nexus invite` printed."
+            )
+        };
+        let troubles = status.seed_troubles.iter().chain(&status.trouble);
+        for trouble in troubles {
+            text.push_str(&format!("\n  {trouble}"));
         }
+        text
     }
 
     /// Writes down which cluster this folder belongs to, and that the LAN is open.
@@ -319,6 +374,7 @@ impl Parts<'_> {
             let command = format!("nexus up --data '{data}' --join {} --discard", code.encode());
             return Err(EntryError::Taken { path: folder.path().into(), why, command });
         }
+        can_look(self.config)?;
         let stamp = crate::service::file_stamp(self.clock.wall_millis());
         let aside = folder.set_aside(&stamp)?;
         drop(lock);
@@ -327,6 +383,36 @@ impl Parts<'_> {
         out.note(&format!("The former cluster's folder is kept as {}.", aside.display()));
         let lock = folder.lock(self.clock.wall_millis())?;
         Ok(Entered { cluster: self.join(code, out).await?, lock })
+    }
+}
+
+/// Checks that there is somewhere to look for a member.
+fn can_look(config: &Config) -> Result<(), EntryError> {
+    if config.mdns || !config.seeds.is_empty() {
+        return Ok(());
+    }
+    let off = if config.no_mdns { "--no-mdns" } else { "\"mdns\": false in settings.json" };
+    Err(EntryError::Nowhere { off })
+}
+
+/// When the user is told what is being done: after the first look, and then now and again.
+#[derive(Debug, Default)]
+struct Words {
+    last: Option<Duration>,
+}
+
+impl Words {
+    fn is_silent(&self) -> bool {
+        self.last.is_none()
+    }
+
+    /// Returns whether something shall be said after so long a look, and notes that it is.
+    fn are_due(&mut self, looked: Duration) -> bool {
+        let due = self.last.is_none_or(|last| looked.saturating_sub(last) >= TELL);
+        if due {
+            self.last = Some(looked);
+        }
+        due
     }
 }
 

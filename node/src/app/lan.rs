@@ -8,11 +8,12 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use nexus_discovery::{
-    Announcement, ClusterHint, Discovery, Hint as Wanted, Record, Role, interfaces,
+    Announcement, ClusterHint, Discovery, Hint as Wanted, Provenance, Record, Role, Search,
+    interfaces,
 };
 use nexus_domain::NodeId;
 use nexus_domain::cluster::{self, InviteState, Member};
@@ -22,13 +23,16 @@ use serde_json::Value;
 use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::node::own_name;
 use crate::cli::chain;
-use crate::config::{Advertised, Config, Place, Settings, SettingsError};
+use crate::config::{Advertised, Config, GivenSeed, Place, Settings, SettingsError};
 
 /// How often this machine's addresses are looked at: a lease or a cable changes them.
 const LOOK: Duration = Duration::from_secs(60);
 /// How soon telling the cluster is tried again when no leader was there.
 const AGAIN: Duration = Duration::from_secs(5);
+/// How long a start waits for a new name; without a leader it comes later.
+const RENAME_LIMIT: Duration = Duration::from_secs(3);
 
 /// Why the LAN cannot be opened or closed.
 #[derive(Debug, thiserror::Error)]
@@ -55,11 +59,24 @@ pub(super) fn start_discovery(config: &Config, clock: &Arc<dyn Clock>, jobs: &Jo
     };
     Discovery::start(nexus_discovery::Config {
         announce: None,
-        seeds: config.seeds.clone(),
+        seeds: config.seeds.iter().map(|given| given.seed.clone()).collect(),
         lan,
         clock: Arc::clone(clock),
         jobs: jobs.clone(),
     })
+}
+
+/// Looks once whether each seed leads somewhere, and says so by the field that it stands in: a slip
+/// of the pen would else show on the day on which the seed is needed.
+pub(super) async fn check_seeds(seeds: Vec<GivenSeed>, token: CancellationToken) {
+    let work = async {
+        for GivenSeed { seed, field } in seeds {
+            if let Err(error) = seed.resolve().await {
+                tracing::warn!("{field}: {}", chain(&error));
+            }
+        }
+    };
+    token.run_until_cancelled(work).await;
 }
 
 /// Returns the addresses to tell others for a place bound at `bound`.
@@ -97,7 +114,12 @@ pub(crate) struct Lan {
     discovery: Discovery,
     settings: PathBuf,
     advertise: Vec<Advertised>,
+    /// Whether the user named places where members may be.
+    has_seeds: bool,
+    /// Whether the LAN may hear of this node by multicast DNS.
     mdns: bool,
+    /// The name that the user gave this node, until the cluster was asked for it.
+    wanted: std::sync::Mutex<Option<String>>,
     /// What tells this machine from others.
     host: String,
     place: watch::Sender<Place>,
@@ -113,7 +135,9 @@ impl Lan {
             discovery,
             settings: config.folder.settings(),
             advertise: config.advertise.clone(),
+            has_seeds: !config.seeds.is_empty(),
             mdns: config.mdns,
+            wanted: std::sync::Mutex::new(config.name_given.then(|| config.name.clone())),
             host: config.host.clone(),
             place: watch::Sender::new(config.place),
             changing: Mutex::new(()),
@@ -150,6 +174,58 @@ impl Lan {
         let addresses = self.addresses();
         self.cluster.describe(None, self.host.clone(), addresses.clone()).await?;
         Ok(addresses)
+    }
+
+    /// Asks the cluster for the name that the user gave, if this node has another; waits a moment,
+    /// and returns the name that it then has. Without a leader the name comes later.
+    pub(super) async fn rename(&self, name: String) -> String {
+        let wanted = self.wanted();
+        if wanted.as_ref().is_none_or(|wanted| *wanted == name) {
+            self.named();
+            return name;
+        }
+        match tokio::time::timeout(RENAME_LIMIT, self.take_name()).await {
+            Ok(Ok(())) => match own_name(&self.cluster) {
+                Ok(Some(name)) => name,
+                Ok(None) | Err(_) => name,
+            },
+            Ok(Err(_)) | Err(_) => name,
+        }
+    }
+
+    /// Asks the cluster for the wanted name, and says what came of it.
+    async fn take_name(&self) -> Result<(), ProposeError> {
+        let Some(wanted) = self.wanted() else { return Ok(()) };
+        let before = own_name(&self.cluster).ok().flatten();
+        let told = self.cluster.describe(Some(wanted.clone()), self.host.clone(), self.addresses());
+        match told.await {
+            Ok(()) => {}
+            // It will not be another answer another time.
+            Err(error @ ProposeError::Rejected(_)) => {
+                tracing::warn!("name {wanted:?} is refused by the cluster: {error}");
+                self.named();
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        }
+        self.named();
+        let (before, now) = (before.unwrap_or_default(), own_name(&self.cluster).ok().flatten());
+        match now {
+            Some(now) if now == wanted => tracing::info!("renamed from {before} to {now}"),
+            Some(now) => tracing::warn!(
+                "name {wanted:?} is taken in this cluster: this node is called {now}"
+            ),
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn wanted(&self) -> Option<String> {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn named(&self) {
+        *self.wanted.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Goes back to loopback and silence.
@@ -194,13 +270,18 @@ impl Lan {
                 members.mark_unchanged();
                 place.mark_unchanged();
                 found.mark_unchanged();
-                let open = place.borrow().is_open() && self.mdns;
+                let present = *place.borrow();
+                let open = present.is_open() && self.mdns;
+                // On loopback seeds lead somewhere too; but a look there must not be heard.
+                let at_seeds = self.has_seeds && present != Place::Silent && !self.mdns;
+                let looks = open || at_seeds;
                 let cluster = ClusterHint::of(self.cluster.cluster_id());
-                match (&search, open) {
+                match (&search, looks) {
                     (None, true) => search = Some(self.discovery.search(Wanted::Cluster(cluster))),
                     (Some(_), false) => search = None,
                     (None, false) | (Some(_), true) => {}
                 }
+                self.hand_on_seeds(search.as_ref());
                 let again = if self.agree(cluster, open, &mut known).await { LOOK } else { AGAIN };
                 tokio::select! {
                     changed = members.changed() => {
@@ -217,6 +298,16 @@ impl Lan {
             }
         };
         token.run_until_cancelled(work).await;
+    }
+
+    /// Lets the log dial the user's seeds: behind each of them any member may be.
+    fn hand_on_seeds(&self, search: Option<&Search>) {
+        let found = search.map(Search::candidates).unwrap_or_default();
+        let seeds = found.into_iter().filter(|found| found.provenance == Provenance::Seed);
+        let addresses: Vec<SocketAddr> = seeds.flat_map(|found| found.addresses).collect();
+        if !addresses.is_empty() {
+            self.cluster.found_addresses(None, &addresses);
+        }
     }
 
     /// Makes everything agree once; false when the cluster could not be told.
@@ -292,6 +383,12 @@ impl Lan {
         let texts: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
         // A member that was removed has nothing to tell, and a silent one nobody to tell it to.
         let Some(own) = own else { return true };
+        if self.wanted().is_some()
+            && let Err(error) = self.take_name().await
+        {
+            tracing::debug!("the cluster could not be asked for a name: {error}");
+            return false;
+        }
         if own.addresses == texts || *self.place.borrow() == Place::Silent {
             return true;
         }

@@ -141,7 +141,7 @@ pub(super) async fn first_name(handle: &Cluster, data: &Path) -> Result<String, 
 }
 
 /// Returns this node's name as the local state has it.
-fn own_name(handle: &Cluster) -> Result<Option<String>, ReadError> {
+pub(super) fn own_name(handle: &Cluster) -> Result<Option<String>, ReadError> {
     let node = handle.node();
     let member = handle.look(|view| cluster::member(view, node))?;
     Ok(member.map(|member| member.name))

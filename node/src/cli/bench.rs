@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use nexus_ops::bench::{self, Options, Place, Program, ToolCalls};
 
 use super::out::Out;
-use super::{Exit, Failure, Local};
+use super::{Exit, Failure, Local, value};
 
 /// The hidden verb that a benchmark starts its nodes with.
 pub(crate) const NODE_VERB: &str = "bench-node";
@@ -34,16 +34,20 @@ pub(crate) struct BenchArgs {
     #[arg(long)]
     spread: bool,
     /// How often each load is repeated
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = value::count,
+          allow_negative_numbers = true)]
     rounds: usize,
     /// For how many seconds each load is counted
-    #[arg(long, value_name = "S", default_value_t = 5)]
+    #[arg(long, value_name = "S", default_value_t = 5, value_parser = value::whole,
+          allow_negative_numbers = true)]
     seconds: u64,
     /// Messages of the node whose start is measured; 0 measures no start
-    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = value::whole,
+          allow_negative_numbers = true)]
     messages: u64,
     /// For how many seconds that node is idle before its memory is read
-    #[arg(long, value_name = "S", default_value_t = 60)]
+    #[arg(long, value_name = "S", default_value_t = 60, value_parser = value::whole,
+          allow_negative_numbers = true)]
     idle: u64,
     /// Where the folders are made, since the disk is what counts [default: the working directory]
     #[arg(long, value_name = "DIR")]

@@ -30,7 +30,7 @@ pub(crate) async fn run(args: DownArgs, out: &mut Out) -> Result<Exit, Failure> 
     let folder = args.local.folder()?;
     let node = args.local.node()?;
     let _done: Done = node.post(PATH_STOP, &json!({})).await?;
-    if args.local.endpoint.is_some() {
+    if args.local.given_endpoint().is_some() {
         return Ok(done(out, "the node was told to stop"));
     }
     let since = Instant::now();

@@ -30,7 +30,7 @@ pub(crate) struct InviteArgs {
     #[arg(long)]
     learner: bool,
     /// How long the code is good: a number with s, m, h or d
-    #[arg(long, default_value = "1h", value_parser = seconds)]
+    #[arg(long, default_value = "1h", value_parser = seconds, allow_negative_numbers = true)]
     ttl: u64,
     #[command(flatten)]
     local: Local,

@@ -2,13 +2,13 @@
 
 use nexus_adapter::stdio::{self, Options};
 
-use super::{Exit, Failure, Local};
+use super::{Exit, Failure, Local, value};
 
 /// Arguments of `nexus mcp`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct McpArgs {
     /// The instance id [default: made from host, working directory and client]
-    #[arg(long, value_name = "ID", env = "NEXUS_INSTANCE_ID")]
+    #[arg(long, value_name = "ID", env = "NEXUS_INSTANCE_ID", value_parser = value::instance)]
     id: Option<String>,
     #[command(flatten)]
     local: Local,

@@ -3,7 +3,7 @@
 use nexus_contract::http::{Done, PATH_MEMBERS};
 
 use super::out::Out;
-use super::{Exit, Failure, Local};
+use super::{Exit, Failure, Local, value};
 
 /// Arguments of `nexus node`.
 #[derive(Debug, clap::Args)]
@@ -21,6 +21,7 @@ enum NodeVerb {
 #[derive(Debug, clap::Args)]
 struct RemoveArgs {
     /// The member's name or id, as `nexus status` shows it
+    #[arg(value_parser = value::member)]
     name: String,
     #[command(flatten)]
     local: Local,

@@ -85,10 +85,26 @@ impl Out {
         }
         if let Some(id) = &error.request_id {
             self.hint(&format!("call again with --request-id {id}: it has one effect"));
-        } else if !local && !error.message.contains(error.code.advice()) {
+        } else if is_bare(error) {
             self.hint(error.code.advice());
         }
     }
+}
+
+/// Returns whether a refusal says what is wrong and not what to do. Most say both; advice behind
+/// them would repeat it, or miss the point.
+pub(super) fn is_bare(error: &ApiError) -> bool {
+    let needs_more = matches!(
+        error.code,
+        ErrorCode::NotFound
+            | ErrorCode::Conflict
+            | ErrorCode::NotHere
+            | ErrorCode::InviteEnded
+            | ErrorCode::DiskFull
+    );
+    // What is not there is often said with what is.
+    let says_more = error.code == ErrorCode::NotFound && !error.message.ends_with("does not exist");
+    needs_more && !says_more
 }
 
 /// Returns a text without control characters, which could rewrite the terminal.

@@ -9,7 +9,7 @@ use nexus_contract::{ApiError, ErrorCode};
 use tokio::time::Instant;
 
 use super::out::{Out, local_text, local_time};
-use super::{Exit, Failure, Local};
+use super::{Exit, Failure, Local, value};
 use crate::config::Folder;
 
 /// How long `--wait` waits for an index.
@@ -24,7 +24,7 @@ pub(crate) struct StatusArgs {
     #[arg(long)]
     digest: bool,
     /// Wait, for at most a minute, until this node has applied that index
-    #[arg(long, value_name = "INDEX")]
+    #[arg(long, value_name = "INDEX", value_parser = value::whole, allow_negative_numbers = true)]
     wait: Option<u64>,
     /// Answer in JSON
     #[arg(long)]
@@ -35,7 +35,8 @@ pub(crate) struct StatusArgs {
 pub(crate) async fn run(args: StatusArgs, out: &mut Out) -> Result<Exit, Failure> {
     match show(&args, out).await {
         Err(Failure::Refused(error))
-            if error.code == ErrorCode::NodeUnreachable && args.local.endpoint.is_none() =>
+            if error.code == ErrorCode::NodeUnreachable
+                && args.local.given_endpoint().is_none() =>
         {
             let text = what_is_wrong(&args.local.folder()?, &error);
             Err(ApiError::new(ErrorCode::NodeUnreachable, text).into())

@@ -52,13 +52,55 @@ fn what_excludes_each_other_is_refused() {
         "nexus up --join CODE --new",
         "nexus invite --voter --learner",
         "nexus invite --ttl soon",
-        "nexus status --wait soon",
         "nexus node remove",
         "nexus call",
     ] {
         let error = parse(line).expect_err(line);
         assert!(error.use_stderr(), "{line}");
     }
+}
+
+#[test]
+fn values_that_do_not_fit_say_what_is_right() {
+    for (line, right) in [
+        ("nexus status --wait soon", "'--wait <INDEX>': give a whole number, 0 or more"),
+        ("nexus status --wait -1", "'--wait <INDEX>': give a whole number, 0 or more"),
+        ("nexus bench --rounds -1", "'--rounds <N>': give a whole number"),
+        ("nexus bench --seconds 1.5", "'--seconds <S>': give a whole number"),
+        ("nexus bench --messages x", "'--messages <N>': give a whole number"),
+        ("nexus bench --idle -7", "'--idle <S>': give a whole number"),
+        ("nexus invite --ttl -1", "'--ttl <TTL>': give a number with s, m, h or d behind it"),
+        ("nexus up --name=", "'--name <NAME>': give 1 to 48 characters out of A-Z a-z 0-9"),
+        ("nexus up --name a/b", "give 1 to 48 characters out of"),
+        ("nexus up --http localhost", "give ADDRESS:PORT in digits, such as 127.0.0.1:5688"),
+        ("nexus up --cluster 5689", "give ADDRESS:PORT in digits, such as 192.168.1.5:5689"),
+        ("nexus up --cluster 224.0.0.1:5689", "it names no single machine: give an address"),
+        ("nexus up --seed a:b:c", "it should be HOST, HOST:PORT or [IPV6]:PORT"),
+        ("nexus mcp --id a:b", "'--id <ID>': has a : in it, which only conversations have; give 1"),
+        ("nexus mcp --id a/b", "'--id <ID>': has '/' in it; give 1 to 200 of A-Z a-z 0-9"),
+        ("nexus call x {} --instance=", "'--instance <ID>': is empty; give 1 to 200 of"),
+        ("nexus call x {} --request-id=", "'--request-id <ID>': is empty; give 1 to 200 bytes"),
+        ("nexus peers --endpoint https://x", "'--endpoint <URL>': "),
+        ("nexus status --endpoint a/b", "give http://ADDRESS:PORT"),
+    ] {
+        let error = parse(line).expect_err(line).to_string();
+        assert!(error.contains(right), "{line}: {error}");
+        for word in ["u64", "usize", "invalid digit", "socket address syntax"] {
+            assert!(!error.contains(word), "{line}: {error}");
+        }
+    }
+    // An empty variable of the environment is none.
+    assert!(parse("nexus mcp --id= --endpoint=").is_ok());
+}
+
+#[test]
+fn advice_follows_only_what_gives_none_itself() {
+    let bare = |code, message: &str| out::is_bare(&ApiError::new(code, message));
+    assert!(bare(ErrorCode::NotFound, "invite zzz: does not exist"));
+    assert!(bare(ErrorCode::Conflict, "name: is taken"));
+    assert!(!bare(ErrorCode::NotFound, "member \"x\" does not exist; the members are desk"));
+    assert!(!out::is_bare(&ApiError::invalid_arguments("peers", "x: is 1; give true or false")));
+    assert!(!out::is_bare(&ApiError::unknown_tool("x")));
 }
 
 #[test]

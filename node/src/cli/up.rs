@@ -37,16 +37,22 @@ pub(crate) struct UpArgs {
 /// Runs the node.
 pub(crate) async fn run(args: UpArgs, out: &mut Out) -> Result<Exit, Failure> {
     let folder = Folder::find(args.data.as_deref())?;
-    let config = Config::load(folder, args.flags).map_err(anyhow::Error::new)?;
+    let config = Config::load(folder, args.flags).map_err(|error| {
+        if error.is_usage() {
+            Failure::Usage(chain(&error))
+        } else {
+            anyhow::Error::new(error).into()
+        }
+    })?;
     let app = match App::build(config, out).await {
         Ok(app) => app,
         Err(error) => {
-            let hint = error.hint();
+            let (hint, is_usage) = (error.hint(), error.is_usage());
             out.refusal(&ApiError::internal(chain(&error)));
             if let Some(hint) = hint {
                 out.hint(&hint);
             }
-            return Ok(Exit::Failed);
+            return Ok(if is_usage { Exit::Usage } else { Exit::Failed });
         }
     };
     let running = app.spawn().map_err(anyhow::Error::new)?;

@@ -7,10 +7,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use nexus_domain::command::Timing;
+use nexus_domain::limits;
 use serde_json::{Map, Value};
 
 use super::folder::{FolderError, advice as advice_for, write_whole};
-use super::{Advertised, LocalTrust};
+use super::{Advertised, GivenSeed, LocalTrust, check_cluster, check_name};
 
 /// Every key, in the order of the documentation.
 const KEYS: &[&str] = &[
@@ -53,8 +54,8 @@ pub(crate) enum SettingsError {
     NotAnObject { path: PathBuf },
     #[error("settings {}: {key:?} is not a setting: {advice}", path.display())]
     Unknown { path: PathBuf, key: String, advice: String },
-    #[error("settings {}: {key} is {is}: give {right}", path.display())]
-    Wrong { path: PathBuf, key: &'static str, is: String, right: &'static str },
+    #[error("settings {}: {key} is {is}: {right}", path.display())]
+    Wrong { path: PathBuf, key: String, is: String, right: String },
     #[error("settings cannot be written")]
     Write(#[source] FolderError),
 }
@@ -75,7 +76,7 @@ pub(crate) struct Settings {
     pub(crate) timing: Option<Timing>,
     pub(crate) rate_limit: Option<u32>,
     pub(crate) rate_burst: Option<u32>,
-    pub(crate) seeds: Vec<String>,
+    pub(crate) seeds: Vec<GivenSeed>,
 }
 
 impl Settings {
@@ -92,11 +93,11 @@ impl Settings {
         let keys = Keys { path, object };
         Ok(Self {
             http: keys.parsed("http", "\"ADDRESS:PORT\", such as \"127.0.0.1:5688\"")?,
-            cluster: keys.parsed("cluster", "\"ADDRESS:PORT\", such as \"192.168.1.5:5689\"")?,
-            name: keys.text("name")?,
-            host_id: keys.text("hostId")?,
+            cluster: keys.cluster()?,
+            name: keys.name()?,
+            host_id: keys.host_id()?,
             advertise: keys.advertise()?,
-            allowed_hosts: keys.texts("allowedHosts", "a list of host names")?,
+            allowed_hosts: keys.allowed_hosts()?,
             local_trust: keys.local_trust()?,
             lan: keys.switch("lan")?.unwrap_or(false),
             cluster_id: keys.text("clusterId")?,
@@ -104,7 +105,7 @@ impl Settings {
             timing: keys.timing()?,
             rate_limit: keys.number("rateLimit", 0, "a whole number from 0 (no limit)")?,
             rate_burst: keys.number("rateBurst", 1, "a whole number from 1")?,
-            seeds: keys.texts("seeds", "a list of \"HOST:PORT\"")?,
+            seeds: keys.seeds()?,
         })
     }
 
@@ -159,19 +160,95 @@ struct Keys<'a> {
 }
 
 impl Keys<'_> {
-    fn get(&self, key: &'static str) -> Option<&Value> {
+    fn get(&self, key: &str) -> Option<&Value> {
         self.object.get(key).filter(|value| !value.is_null())
     }
 
-    fn wrong(&self, key: &'static str, value: &Value, right: &'static str) -> SettingsError {
+    fn wrong(&self, key: &str, value: &Value, right: &str) -> SettingsError {
+        self.against(key, value, format!("give {right}"))
+    }
+
+    /// Says what is wrong with a key; `right` says what would be right, and why.
+    fn against(&self, key: &str, value: &Value, right: impl Into<String>) -> SettingsError {
         let is = value.to_string().chars().take(80).collect();
-        SettingsError::Wrong { path: self.path.into(), key, is, right }
+        SettingsError::Wrong {
+            path: self.path.into(),
+            key: key.to_owned(),
+            is,
+            right: right.into(),
+        }
+    }
+
+    fn cluster(&self) -> Result<Option<SocketAddr>, SettingsError> {
+        let right = "\"ADDRESS:PORT\", such as \"192.168.1.5:5689\"";
+        let given: Option<SocketAddr> = self.parsed("cluster", right)?;
+        let Some(address) = given else { return Ok(None) };
+        let shown = || Value::from(address.to_string());
+        check_cluster(address).map_err(|right| self.against("cluster", &shown(), right))?;
+        Ok(Some(address))
+    }
+
+    fn name(&self) -> Result<Option<String>, SettingsError> {
+        let Some(name) = self.text("name")? else { return Ok(None) };
+        let shown = || Value::from(name.as_str());
+        check_name(&name).map_err(|right| self.against("name", &shown(), right))?;
+        Ok(Some(name))
+    }
+
+    fn host_id(&self) -> Result<Option<String>, SettingsError> {
+        let Some(id) = self.text("hostId")? else { return Ok(None) };
+        if id.len() > limits::HOST_BYTES_MAX || id.contains(char::is_control) {
+            let right =
+                format!("give a text of one line of at most {} bytes", limits::HOST_BYTES_MAX);
+            return Err(self.against("hostId", &Value::from(id), right));
+        }
+        Ok(Some(id))
+    }
+
+    /// Reads the names under which HTTP may be called: plain ones, since each of them is let in as
+    /// it is written.
+    fn allowed_hosts(&self) -> Result<Vec<String>, SettingsError> {
+        const RIGHT: &str = "a list of host names without a port, such as [\"desk.lan\"]";
+        let hosts = self.texts("allowedHosts", RIGHT)?;
+        for (at, host) in hosts.iter().enumerate() {
+            let key = format!("allowedHosts[{at}]");
+            let shown = Value::from(host.as_str());
+            if host.contains('*') {
+                let right = format!(
+                    "every name would be let in, and with it any web page that gives this machine \
+                     a name (DNS rebinding), which the check keeps out; give {RIGHT}"
+                );
+                return Err(self.against(&key, &shown, right));
+            }
+            let is_label = |label: &str| {
+                (1..=63).contains(&label.len())
+                    && label.chars().all(|it| it.is_ascii_alphanumeric() || "-_".contains(it))
+            };
+            if host.parse::<IpAddr>().is_err() && !host.split('.').all(is_label) {
+                return Err(self.wrong(&key, &shown, RIGHT));
+            }
+        }
+        Ok(hosts)
+    }
+
+    fn seeds(&self) -> Result<Vec<GivenSeed>, SettingsError> {
+        let texts = self.texts("seeds", "a list of \"HOST:PORT\"")?;
+        let mut seeds = Vec::new();
+        for (at, text) in texts.iter().enumerate() {
+            let key = format!("seeds[{at}]");
+            let seed = text.parse().map_err(|_what_is_wrong| {
+                let right = "\"HOST\", \"HOST:PORT\" or \"[IPV6]:PORT\"";
+                self.wrong(&key, &Value::from(text.as_str()), right)
+            })?;
+            seeds.push(GivenSeed { seed, field: format!("{key} of the settings") });
+        }
+        Ok(seeds)
     }
 
     fn parsed<T: std::str::FromStr>(
         &self,
-        key: &'static str,
-        right: &'static str,
+        key: &str,
+        right: &str,
     ) -> Result<Option<T>, SettingsError> {
         let Some(value) = self.get(key) else { return Ok(None) };
         match value.as_str().and_then(|text| text.parse().ok()) {
@@ -180,7 +257,7 @@ impl Keys<'_> {
         }
     }
 
-    fn text(&self, key: &'static str) -> Result<Option<String>, SettingsError> {
+    fn text(&self, key: &str) -> Result<Option<String>, SettingsError> {
         let Some(value) = self.get(key) else { return Ok(None) };
         match value.as_str().filter(|text| !text.trim().is_empty()) {
             Some(text) => Ok(Some(text.to_owned())),
@@ -188,7 +265,7 @@ impl Keys<'_> {
         }
     }
 
-    fn texts(&self, key: &'static str, right: &'static str) -> Result<Vec<String>, SettingsError> {
+    fn texts(&self, key: &str, right: &str) -> Result<Vec<String>, SettingsError> {
         let Some(value) = self.get(key) else { return Ok(Vec::new()) };
         let texts = value.as_array().and_then(|items| {
             items.iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>()
@@ -196,17 +273,12 @@ impl Keys<'_> {
         texts.ok_or_else(|| self.wrong(key, value, right))
     }
 
-    fn switch(&self, key: &'static str) -> Result<Option<bool>, SettingsError> {
+    fn switch(&self, key: &str) -> Result<Option<bool>, SettingsError> {
         let Some(value) = self.get(key) else { return Ok(None) };
         value.as_bool().map(Some).ok_or_else(|| self.wrong(key, value, "true or false"))
     }
 
-    fn number(
-        &self,
-        key: &'static str,
-        least: u32,
-        right: &'static str,
-    ) -> Result<Option<u32>, SettingsError> {
+    fn number(&self, key: &str, least: u32, right: &str) -> Result<Option<u32>, SettingsError> {
         let Some(value) = self.get(key) else { return Ok(None) };
         let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
         match number.filter(|number| *number >= least) {
@@ -236,15 +308,29 @@ impl Keys<'_> {
     }
 
     fn advertise(&self) -> Result<Vec<Advertised>, SettingsError> {
-        const RIGHT: &str = "a list of \"ADDRESS\" or \"ADDRESS:PORT\"";
-        let texts = self.texts("advertise", RIGHT)?;
+        const RIGHT: &str = "\"ADDRESS\" or \"ADDRESS:PORT\"";
+        let texts = self.texts("advertise", "a list of \"ADDRESS\" or \"ADDRESS:PORT\"")?;
         let parse = |text: &String| {
             if let Ok(whole) = text.parse::<SocketAddr>() {
                 return Some(Advertised { ip: whole.ip(), port: Some(whole.port()) });
             }
             text.parse::<IpAddr>().ok().map(|ip| Advertised { ip, port: None })
         };
-        let parsed: Option<Vec<Advertised>> = texts.iter().map(parse).collect();
-        parsed.ok_or_else(|| self.wrong("advertise", &Value::from(texts), RIGHT))
+        if texts.len() > limits::ADDRESSES_MAX {
+            let right = format!("give at most {} of them", limits::ADDRESSES_MAX);
+            return Err(self.against("advertise", &Value::from(texts), right));
+        }
+        let mut advertised = Vec::new();
+        for (at, text) in texts.iter().enumerate() {
+            let key = format!("advertise[{at}]");
+            let shown = || Value::from(text.as_str());
+            let parsed = parse(text).ok_or_else(|| self.wrong(&key, &shown(), RIGHT))?;
+            if parsed.ip.is_unspecified() || parsed.ip.is_multicast() || parsed.port == Some(0) {
+                let right = "nobody can be reached there; give an address of this machine";
+                return Err(self.against(&key, &shown(), right));
+            }
+            advertised.push(parsed);
+        }
+        Ok(advertised)
     }
 }

@@ -26,7 +26,7 @@ fn without_anything_a_node_is_silent_on_loopback() {
     assert!(config.place.bind().ip().is_loopback() && !config.place.is_open());
     assert_eq!((config.rate_limit, config.rate_burst, config.mdns), (20, 60, true));
     assert_eq!(config.local_trust, LocalTrust::Token);
-    assert!(!config.name.is_empty() && !config.host.is_empty());
+    assert!(!config.name.is_empty() && !config.name_given && !config.host.is_empty());
     assert!(!place.path().join("new").exists(), "reading makes nothing");
 }
 
@@ -43,10 +43,12 @@ fn every_setting_is_read_and_flags_win() {
     assert_eq!((config.name.as_str(), config.host.as_str()), ("desk", "h"));
     assert_eq!(config.advertise.len(), 2);
     assert_eq!(config.allowed_hosts, ["desk.lan"]);
+    assert!(config.name_given);
     assert_eq!(config.local_trust, LocalTrust::Open);
     assert_eq!(config.expected.as_deref(), Some("c"));
     assert_eq!((config.mdns, config.timing), (false, Some(Timing::Wifi)));
     assert_eq!((config.rate_limit, config.rate_burst, config.seeds.len()), (0, 5, 1));
+    assert_eq!(config.seeds[0].field, "seeds[0] of the settings");
     let flags = Flags {
         name: Some("other".to_owned()),
         http: Some("127.0.0.1:0".parse().unwrap()),
@@ -82,10 +84,20 @@ fn a_wrong_setting_is_named_with_what_is_right() {
         (r#"{"lan": "yes"}"#, "give true or false"),
         (r#"{"rateBurst": 0}"#, "give a whole number from 1"),
         (r#"{"rateLimit": -1}"#, "give a whole number from 0"),
-        (r#"{"advertise": ["desk"]}"#, "give a list of \"ADDRESS\" or \"ADDRESS:PORT\""),
-        (r#"{"seeds": "a"}"#, "give a list of \"HOST:PORT\""),
-        (r#"{"seeds": ["a:b:c"]}"#, "it should be HOST, HOST:PORT or [IPV6]:PORT"),
-        (r#"{"name": "a b"}"#, "give 1 to 48 characters out of"),
+        (r#"{"advertise": "desk"}"#, "advertise is \"desk\": give a list of \"ADDRESS\" or"),
+        (r#"{"advertise": ["::1", "desk"]}"#, "advertise[1] is \"desk\": give \"ADDRESS\" or"),
+        (r#"{"advertise": ["0.0.0.0"]}"#, "advertise[0] is \"0.0.0.0\": nobody can be reached"),
+        (r#"{"seeds": "a"}"#, "seeds is \"a\": give a list of \"HOST:PORT\""),
+        (r#"{"seeds": ["desk", "a:b:c"]}"#, "seeds[1] is \"a:b:c\": give \"HOST\", \"HOST:PORT\""),
+        (r#"{"seeds": [""]}"#, "seeds[0] is \"\": give \"HOST\""),
+        (r#"{"allowedHosts": ["*"]}"#, "allowedHosts[0] is \"*\": every name would be let in"),
+        (r#"{"allowedHosts": ["a", "*.lan"]}"#, "allowedHosts[1] is \"*.lan\": every name would"),
+        (r#"{"allowedHosts": ["desk:80"]}"#, "allowedHosts[0] is \"desk:80\": give a list of host"),
+        (r#"{"allowedHosts": ["http://desk"]}"#, "names without a port, such as [\"desk.lan\"]"),
+        (r#"{"allowedHosts": [""]}"#, "allowedHosts[0] is \"\": give a list of host names"),
+        (r#"{"cluster": "224.0.0.1:1"}"#, "cluster is \"224.0.0.1:1\": it names no single machine"),
+        (r#"{"hostId": "a\nb"}"#, "give a text of one line of at most 200 bytes"),
+        (r#"{"name": "a b"}"#, "name is \"a b\": give 1 to 48 characters out of"),
         (r#"{"name": ""}"#, "name is \"\": give a text"),
         ("[]", "are not a JSON object"),
         ("{", "are not JSON"),
@@ -99,7 +111,9 @@ fn a_wrong_setting_is_named_with_what_is_right() {
 fn a_code_that_is_none_is_refused_before_anything() {
     let (_place, folder) = folder("{}");
     let flags = Flags { join: Some("nexus1.voter.abc".to_owned()), ..Flags::default() };
-    let text = crate::cli::chain(&Config::load(folder, flags).unwrap_err());
+    let error = Config::load(folder, flags).unwrap_err();
+    assert!(error.is_usage());
+    let text = crate::cli::chain(&error);
     assert!(
         text.starts_with("invite code (--join) cannot be used: invite code is cut off"),
         "{text}"

@@ -16,6 +16,14 @@ async fn joins_not(joiner: &mut Node, code: &str, seed: &str, words: &[&str]) {
     refused(&ended, 1, words);
 }
 
+/// As [`joins_not`], with a code that is none: then the command line is wrong.
+async fn is_no_code(joiner: &mut Node, code: &str, seed: &str, words: &[&str]) {
+    joiner.launch(&["--join", code, "--seed", seed]);
+    let ended = joiner.refused().await;
+    refused(&ended, 2, words);
+    assert!(!joiner.data().join("node.key").exists(), "something was made");
+}
+
 async fn invite(node: &Node, more: &[&str]) -> (String, String, String) {
     let made = node.invite(more).await;
     (text(&made["code"]), text(&made["id"]), text(&made["addresses"][0]))
@@ -54,9 +62,10 @@ async fn codes_that_are_no_good_let_nobody_in() {
 
     let (good, _, _) = invite(&intact.node, &["--voter"]).await;
     let cut = &good[..good.len() - 5];
-    joins_not(&mut joiner, cut, &seed, &["--join", "cut off", "copy it again"]).await;
-    joins_not(&mut joiner, &format!("{good}abc"), &seed, &["--join", "too much"]).await;
-    joins_not(&mut joiner, "nonsense", &seed, &["--join", "no invite code"]).await;
+    let mut blank = Node::new("blank");
+    is_no_code(&mut blank, cut, &seed, &["--join", "cut off", "copy it again"]).await;
+    is_no_code(&mut blank, &format!("{good}abc"), &seed, &["--join", "too much"]).await;
+    is_no_code(&mut blank, "nonsense", &seed, &["--join", "no invite code"]).await;
     let mut wrong = good.clone();
     let last = if wrong.pop() == Some('a') { 'b' } else { 'a' };
     wrong.push(last);
@@ -77,6 +86,84 @@ async fn codes_that_are_no_good_let_nobody_in() {
         status["members"].as_array().unwrap().iter().map(|member| &member["name"]).collect();
     assert_eq!(names, ["intact", "second", "joiner"], "{status:#}");
     intact.serves("a good join").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_join_says_where_it_looks_and_when_it_cannot() {
+    let mut intact = Intact::new().await;
+    let (code, _, seed) = invite(&intact.node, &["--voter"]).await;
+    // The tests' nodes have --no-mdns: without a seed there is nowhere to look.
+    let mut joiner = Node::new("joiner");
+    joiner.launch(&["--join", &code]);
+    let ended = joiner.refused().await;
+    let nowhere = ["--join has nowhere to look", "--no-mdns", "--seed ADDRESS:PORT"];
+    refused(&ended, 2, &nowhere);
+    // A folder of another cluster is not set aside for nothing.
+    let mut other = Node::found("other").await;
+    other.terminate().await;
+    other.launch(&["--join", &code]);
+    refused(&other.refused().await, 2, &nowhere);
+    other.start(&[]).await;
+    // A seed that leads nowhere is named, with what it is.
+    joiner.launch(&["--join", &code, "--seed", "nobody.invalid"]);
+    let log = wait::until("words about the seed", LIMIT, async || {
+        let log = joiner.log();
+        if log.contains("still trying") { Ok(log) } else { Err(log) }
+    })
+    .await;
+    assert!(log.contains("seed nobody.invalid:5689 cannot be resolved"), "{log}");
+    joiner.kill();
+    joiner.start(&["--join", &code, "--seed", &seed]).await;
+    intact.serves("a join after all").await;
+    // A member comes back with its code and nowhere to look: it is there already.
+    joiner.terminate().await;
+    joiner.start(&["--join", &code]).await;
+    assert!(joiner.log().contains("the code is ignored"), "{}", joiner.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn seeds_are_looked_at_before_they_are_needed() {
+    let setup = Setup {
+        settings: json!({"timing": "wired", "seeds": ["nobody.invalid:7"]}),
+        ..Setup::default()
+    };
+    let mut node = Node::with("careful", setup);
+    node.start(&["--seed", "nowhere.invalid"]).await;
+    assert!(node.log().contains("--seed is given without --join"), "{}", node.log());
+    wait::until("both seeds named by their fields", LIMIT, async || {
+        let log = node.log();
+        let named =
+            ["--seed: seed nowhere.invalid", "seeds[0] of the settings: seed nobody.invalid"];
+        if named.iter().all(|name| log.contains(name)) { Ok(()) } else { Err(log) }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_takes_another_name_or_is_told_why_not() {
+    let mut first = Node::found("desk").await;
+    let second = Node::join("box", &first, &[]).await;
+    let named = async |names: [&str; 2]| {
+        wait::until("the members' names", LIMIT, async || {
+            let status = second.status().await;
+            let members = status["members"].as_array().unwrap().iter();
+            let found: Vec<&Value> = members.map(|member| &member["name"]).collect();
+            if found == names { Ok(()) } else { Err(status) }
+        })
+        .await;
+    };
+    named(["desk", "box"]).await;
+    first.terminate().await;
+    first.rename("tower");
+    first.start(&[]).await;
+    assert!(first.ready_line().contains(" node=tower "), "{}", first.ready_line());
+    named(["tower", "box"]).await;
+    first.terminate().await;
+    first.rename("box");
+    first.start(&[]).await;
+    assert!(first.ready_line().contains(" node=box-2 "), "{}", first.ready_line());
+    assert!(first.log().contains("name \"box\" is taken in this cluster"), "{}", first.log());
+    named(["box-2", "box"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -142,9 +229,10 @@ async fn ports_that_are_taken_are_named() {
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let ended = nexus_tests::command::run(up("127.0.0.1:0", &address)).await;
-    refused(&ended, 1, &[&address, "in use"]);
+    let find = format!("ss -lunp 'sport = :{}'", taken.local_addr().unwrap().port());
+    refused(&ended, 1, &[&address, "in use", "hint: find who has it", &find, "--cluster"]);
     let ended = nexus_tests::command::run(up("127.0.0.1:0", "203.0.113.1:5689")).await;
-    refused(&ended, 1, &["203.0.113.1:5689"]);
+    refused(&ended, 1, &["203.0.113.1:5689", "hint: ", "--cluster"]);
     let ended = nexus_tests::command::run(up("127.0.0.1", "127.0.0.1:0")).await;
     assert_eq!(ended.code(), 2, "{ended}");
     assert!(ended.stderr.contains("--http"), "{ended}");
@@ -163,6 +251,8 @@ async fn settings_that_are_wrong_are_named_key_by_key() {
         ("{\"timing\": \"fast\"}", &["timing is \"fast\"", "wired"]),
         ("{\"port\": 5688}", &["\"port\"", "n2n-nexus", "http"]),
         ("{\"rateLimit\": -1}", &["rateLimit is -1", "whole number"]),
+        ("{\"seeds\": [\"a:b:c\"]}", &["seeds[0] is \"a:b:c\"", "HOST:PORT"]),
+        ("{\"allowedHosts\": [\"*\"]}", &["allowedHosts[0] is \"*\"", "DNS rebinding", "desk.lan"]),
     ] {
         let mut node = Node::new("wrong");
         std::fs::write(node.data().join("settings.json"), settings).unwrap();

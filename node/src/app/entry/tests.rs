@@ -41,3 +41,35 @@ fn a_member_goes_on_only_in_the_cluster_that_is_expected() {
     let error = plan(&member("d"), &same).unwrap_err().to_string();
     assert!(error.contains("of cluster d") && error.contains("expect cluster c"), "{error}");
 }
+
+#[test]
+fn the_user_is_told_at_first_and_then_now_and_again() {
+    let mut words = Words::default();
+    assert!(words.is_silent());
+    let told: Vec<u64> =
+        (5..=100).filter(|second| words.are_due(Duration::from_secs(*second))).collect();
+    assert_eq!(told, [5, 35, 65, 95]);
+}
+
+#[test]
+fn a_join_without_anywhere_to_look_is_refused() {
+    for (settings, flags, off) in [
+        ("{}", Flags { no_mdns: true, ..Flags::default() }, Some("--no-mdns")),
+        (r#"{"mdns": false}"#, Flags::default(), Some("\"mdns\": false in settings.json")),
+        (r#"{"seeds": ["10.0.0.1"]}"#, Flags { no_mdns: true, ..Flags::default() }, None),
+        ("{}", Flags::default(), None),
+    ] {
+        let place = tempfile::tempdir().unwrap();
+        let folder = Folder::find(Some(place.path())).unwrap();
+        std::fs::write(folder.settings(), settings).unwrap();
+        let config = Config::load(folder, flags).unwrap();
+        match (can_look(&config), off) {
+            (Ok(()), None) => {}
+            (Err(error), Some(off)) => {
+                assert!(error.to_string().contains(off), "{error}");
+                assert!(error.hint().unwrap().contains("--seed ADDRESS:PORT"));
+            }
+            (outcome, _) => panic!("{settings}: {outcome:?}"),
+        }
+    }
+}
