@@ -10,6 +10,9 @@ use nexus_tests::process::{LIMIT, Node};
 use nexus_tests::{command, wait};
 use serde_json::{Value, json};
 
+/// A text that must be in no log, whatever is asked of it.
+const SECRET: &str = "nobody-logs-this";
+
 /// A running `nexus mcp`, and everything that it has written.
 struct Mcp {
     child: Child,
@@ -21,12 +24,12 @@ struct Mcp {
 }
 
 impl Mcp {
-    /// Starts it on a node's data folder, and says nothing to it yet.
+    /// Starts it on a node's data folder, and says nothing to it yet; what it would log is logged.
     fn start(node: &Node, stateless: bool, arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir_in(command::scratch()).unwrap();
         let file = |name: &str| std::fs::File::create(folder.path().join(name)).unwrap();
         let mut command = node.command(&["mcp"]);
-        command.args(arguments).current_dir(folder.path());
+        command.args(arguments).current_dir(folder.path()).env("NEXUS_LOG", "trace");
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(file("stdout"))
@@ -138,6 +141,8 @@ impl Mcp {
             self.child.try_wait().unwrap().ok_or("it still runs")
         });
         assert!(status.await.success());
+        let log = std::fs::read_to_string(self.path("stderr")).unwrap();
+        assert!(!log.contains(SECRET), "a text of a message is in the log: {log}");
         let answered = self.written().len();
         assert_eq!(u64::try_from(answered).unwrap(), self.asked, "{:?}", self.written());
     }
@@ -202,7 +207,7 @@ async fn a_conversation_goes_on_over_a_restart_of_its_node() {
         let mut other = Mcp::start(&node, true, &["--id", "other"]);
         let first = mcp.call("read_messages", json!({})).await;
         assert_eq!(first["structuredContent"]["count"], 0, "{first}");
-        let sent = other.call("send_message", json!({"message": "before"})).await;
+        let sent = other.call("send_message", json!({"message": SECRET})).await;
         assert_eq!(sent["structuredContent"]["messageId"], 1, "{sent}");
         let same: Value = serde_json::from_str(text(&sent)).unwrap();
         assert_eq!(same, sent["structuredContent"]);
@@ -212,7 +217,7 @@ async fn a_conversation_goes_on_over_a_restart_of_its_node() {
         node.start(&[]).await;
         let read = mcp.answer(id).await;
         let read = &read["result"]["structuredContent"];
-        assert_eq!((&read["count"], &read["messages"][0]["text"]), (&json!(1), &json!("before")));
+        assert_eq!((&read["count"], &read["messages"][0]["text"]), (&json!(1), &json!(SECRET)));
         assert_eq!(read["messages"][0]["from"], "other");
         let sent = other.call("send_message", json!({"message": "after"})).await;
         assert_eq!(sent["structuredContent"]["messageId"], 2, "{sent}");
