@@ -272,3 +272,19 @@ async fn nodes_return_after_all_died_and_at_other_addresses() {
     let [one, ..] = &nodes;
     assert_eq!(texts(one).await, ["before", "one moved", "two moved", "three moved"]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_that_both_moved_meet_at_a_seed() {
+    let mut first = Node::found("first").await;
+    let mut second = Node::join("second", &first, &[]).await;
+    agree(&[&first, &second], LIMIT).await;
+    // Neither is where the other knows it, so only the user's word brings them together.
+    second.terminate().await;
+    first.terminate().await;
+    first.move_away();
+    second.move_away();
+    first.start(&[]).await;
+    let seed = text(&first.status().await["members"][0]["addresses"][0]);
+    second.start(&["--seed", &seed]).await;
+    agree(&[&first, &second], LIMIT).await;
+}
