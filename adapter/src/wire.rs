@@ -2,9 +2,9 @@
 //!
 //! rmcp speaks both generations of MCP, and is silent about much that a client can get wrong: a
 //! line that is no JSON, an id that it cannot read, a notification before the handshake. Every line
-//! is therefore looked at here first (`wire/line.rs`); what rmcp can serve goes on to it, and everything
-//! else is answered here, under the id it came with. A notification and an answer are never
-//! answered, so that two programs that misunderstand each other do not talk for ever.
+//! is therefore looked at here first (`wire/line.rs`); what rmcp can serve goes on to it, and
+//! everything else is answered here, under the id it came with. A notification and an answer are
+//! never answered, so that two programs that misunderstand each other do not talk for ever.
 
 mod line;
 
