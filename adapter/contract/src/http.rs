@@ -273,8 +273,6 @@ pub struct ClusterView {
 pub struct DigestPoint {
     /// The applied index.
     pub index: u64,
-    /// The term of the entry there.
-    pub term: u64,
     /// What the families hold, in hex.
     pub content: String,
     /// Ticks, request records and due index, in hex.

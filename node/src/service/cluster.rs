@@ -132,8 +132,6 @@ pub(crate) fn digest(handle: &Cluster) -> Result<DigestView, ApiError> {
     let member = member.map_err(|error| errors::read(&error))?;
     let point = |mark: &DigestAt| DigestPoint {
         index: mark.index,
-        // Terms are not kept with digests; an index has one content in every term that has it.
-        term: 0,
         content: mark.content.clone(),
         books: mark.books.clone(),
     };

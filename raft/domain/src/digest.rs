@@ -58,7 +58,8 @@ pub fn seal<R: Read>(batch: &mut Overlay<R>, last_index: u64) -> Result<(), Faul
     }
     let digests = sums.digests();
     batch.put(&[tables::DIGESTS], encode(&digests))?;
-    if last_index.checked_rem(DIGEST_STRIDE) == Some(0) {
+    // At index 0 nothing is there to be compared: consensus writes that entry for itself.
+    if last_index > 0 && last_index.checked_rem(DIGEST_STRIDE) == Some(0) {
         batch.put(&mark_key(last_index), encode(&digests))?;
         let kept = DIGEST_STRIDE.saturating_mul(DIGEST_MARKS_MAX);
         if let Some(old) = last_index.checked_sub(kept) {
@@ -76,12 +77,24 @@ pub fn read(state: &impl Read) -> Result<Digests, Fault> {
     Ok(load(state)?.digests())
 }
 
+/// Returns the digests that are kept of an index; `None` when it is no multiple of 64, not applied
+/// yet, or too long ago.
+///
+/// # Errors
+/// A fault when the state cannot be read.
+pub fn kept(state: &impl Read, index: u64) -> Result<Option<Digests>, Fault> {
+    let key = mark_key(index);
+    state.get(&key)?.map(|value| decode(&key, &value)).transpose()
+}
+
 /// Returns the digests at the last 1,024 multiples of 64, oldest first.
 ///
 /// # Errors
 /// A fault when the state cannot be read.
 pub fn history(state: &impl Read) -> Result<Vec<Mark>, Fault> {
-    let rows = state.scan(KeyRange::prefix(&[tables::DIGEST_MARKS]), Direction::Forward);
+    // A state of before may have a mark at index 0, which says nothing.
+    let marks = KeyRange { start: mark_key(1).into(), ..KeyRange::prefix(&[tables::DIGEST_MARKS]) };
+    let rows = state.scan(marks, Direction::Forward);
     rows.map(|row| {
         let (key, value) = row?;
         let index = key.get(1..).and_then(|rest| rest.try_into().ok()).map(u64::from_be_bytes);

@@ -372,6 +372,20 @@ const CALLERS: &[Case] = &[
         words: &["includeOffline", "true or false"],
     },
     Case {
+        name: "digests at an index, which is not asked for so",
+        request: |http| get(http, "/api/digest?index=zz").bearer_auth(http.token()),
+        status: 400,
+        code: "bad_request",
+        words: &["index ", "wait=INDEX"],
+    },
+    Case {
+        name: "digests after something that is no index",
+        request: |http| get(http, "/api/digest?wait=zz").bearer_auth(http.token()),
+        status: 400,
+        code: "bad_request",
+        words: &["wait ", "whole number"],
+    },
+    Case {
         name: "a member that does not exist",
         request: |http| {
             let request = http.client().delete(format!("{}/api/members/nobody", http.url()));
