@@ -14,8 +14,8 @@ use alloc::vec::Vec;
 
 use minicbor::{Decode, Encode};
 
-pub(crate) use crate::cluster::invites::invite_ends;
 pub use crate::cluster::invites::{Invite, InviteState, invite, invites};
+pub(crate) use crate::cluster::invites::{invite_ends, timers};
 pub(crate) use crate::cluster::removal::{removal_goes_on, removed_node};
 pub(crate) use crate::cluster::voters::Voters;
 pub use crate::cluster::voters::voters;

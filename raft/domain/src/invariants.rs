@@ -196,17 +196,23 @@ fn invites(state: &impl Read, found: &mut Vec<String>) -> Result<(), Fault> {
         if (invite.state == InviteState::Used) != invite.burned_by.is_some() {
             found.push(format!("invite {id}: {:?} by {:?}", invite.state, invite.burned_by));
         }
-        let number = due::number(DueKind::Invite);
-        if !tables::DUE.has(state, (invite.expires_tick, number, id, 1))? {
-            found.push(format!("invite {id}: nothing ends it"));
+        let mut standing = 0_usize;
+        for timer in cluster::timers(&invite) {
+            standing = standing.saturating_add(usize::from(due::stands(state, &timer)?));
+        }
+        if standing != 1 {
+            found.push(format!("invite {id}: {standing} timers end it"));
         }
     }
     for key in tables::DUE.keys(state, tables::DUE.all(), Direction::Forward) {
-        let (tick, kind, id, _) = key?;
-        if due::kind_of(kind) == Some(DueKind::Invite)
-            && cluster::invite(state, &id)?.is_none_or(|invite| invite.expires_tick != tick)
-        {
-            found.push(format!("timer of invite {id}: there is no such invite"));
+        let (due, kind, id, generation) = key?;
+        if due::kind_of(kind) != Some(DueKind::Invite) {
+            continue;
+        }
+        let timer = due::Due { due, kind: DueKind::Invite, id, generation };
+        let invite = cluster::invite(state, &timer.id)?;
+        if invite.is_none_or(|invite| !cluster::timers(&invite).contains(&timer)) {
+            found.push(format!("timer of invite {}: there is no such invite", timer.id));
         }
     }
     Ok(())

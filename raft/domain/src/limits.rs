@@ -74,11 +74,15 @@ pub const AUTHORITY_BYTES_MAX: usize = 8 * 1024;
 /// The program's version text in bytes.
 pub const SOFTWARE_BYTES_MAX: usize = 100;
 
-/// Invites that are kept at once, used ones too until their end: more are a script gone wild.
+/// Invites that are kept at once, used ones too: more are a script gone wild. Those that have ended
+/// make room first.
 pub const INVITES_MAX: usize = 64;
 
 /// The public part of an invite code in bytes.
 pub const INVITE_ID_BYTES_MAX: usize = 32;
+
+/// How long an invite is kept behind its end, in ticks, for people to see what became of it.
+pub const INVITE_KEPT_TICKS: u64 = 24 * HOUR;
 
 /// The longest life of an invite, in ticks: an open door is shut after a month.
 pub const INVITE_TICKS_MAX: u64 = 30 * 24 * HOUR;

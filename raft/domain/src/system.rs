@@ -157,7 +157,7 @@ fn fire(
     due::take(state, context.now, due)?;
     told.push(Event::Due);
     match due.kind {
-        DueKind::Invite => cluster::invite_ends(state, &due.id, told),
+        DueKind::Invite => cluster::invite_ends(state, due, told),
         DueKind::Requests => requests::fire(state, due, told),
         DueKind::Removal => cluster::removal_goes_on(state, due, told),
     }

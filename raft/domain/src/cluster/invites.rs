@@ -1,5 +1,6 @@
-//! Invites: single use, with an end; what is left of one stays until that end, so that a machine
-//! that lost its answer gets the same one again.
+//! Invites: single use, with an end. What is left of one stays until that end, so that a machine
+//! that lost its answer gets the same one again, and for a day more, so that who lists invites sees
+//! what became of it.
 
 use alloc::format;
 use alloc::string::String;
@@ -7,6 +8,7 @@ use alloc::vec::Vec;
 
 use minicbor::{Decode, Encode};
 
+use crate::clock::Clock;
 use crate::command::{DueKind, Role};
 use crate::context::{Context, Stop};
 use crate::due::{self, Due};
@@ -74,12 +76,30 @@ impl Invite {
         self.burned_by = Some(node);
     }
 
-    fn timer(&self) -> Due {
+    /// Returns whether its time is over, by either clock.
+    fn has_ended(&self, now: Clock) -> bool {
+        now.tick >= self.expires_tick || now.at >= self.expires_at
+    }
+
+    /// Returns the timer of its end. It moves the clock of an idle cluster, too, so that a list
+    /// shows that the invite has ended.
+    fn ends(&self) -> Due {
         Due { due: self.expires_tick, kind: DueKind::Invite, id: self.id.clone(), generation: 1 }
+    }
+
+    /// Returns the timer that comes after that and has it forgotten.
+    fn goes(&self) -> Due {
+        let due = self.expires_tick.saturating_add(limits::INVITE_KEPT_TICKS);
+        Due { due, kind: DueKind::Invite, id: self.id.clone(), generation: 2 }
     }
 }
 
-/// Returns all invites that have not ended, used ones too, in the order of their ids.
+/// Returns the two timers of an invite, of which one stands; for the invariants.
+pub(crate) fn timers(invite: &Invite) -> [Due; 2] {
+    [invite.ends(), invite.goes()]
+}
+
+/// Returns all invites, used ones and those that ended within a day too, in the order of their ids.
 ///
 /// # Errors
 /// A fault when the state cannot be read.
@@ -128,8 +148,13 @@ pub(super) fn open(
         return Err(Rejection::conflict(format!("invite {id}: exists; draw another code")).into());
     }
     if others.len() >= limits::INVITES_MAX {
-        let what = "invites: 64 are kept; wait until old ones end";
-        return Err(Rejection::conflict(what).into());
+        // What has ended is kept for people to see, and makes room for what is wanted.
+        let ended = others.iter().filter(|other| other.has_ended(context.now));
+        let Some(oldest) = ended.min_by_key(|other| other.expires_tick) else {
+            let what = "invites: 64 are kept; wait until old ones end";
+            return Err(Rejection::conflict(what).into());
+        };
+        forget(state, oldest)?;
     }
     let invite = Invite {
         id: id.into(),
@@ -143,7 +168,7 @@ pub(super) fn open(
         burned_by: None,
     };
     tables::INVITES.put(state, id, &invite)?;
-    due::arm(state, &invite.timer(), told)?;
+    due::arm(state, &invite.ends(), told)?;
     events::record(state, context, "invite.open", Some(id.into()), None)?;
     told.push(Event::Members { node: 0 });
     Ok(Reply::Done)
@@ -179,6 +204,9 @@ fn close(
     if invite.state != InviteState::Open {
         return Err(not_open(&invite));
     }
+    if invite.has_ended(context.now) {
+        return Err(ended(&invite));
+    }
     invite.state = to;
     tables::INVITES.put(state, id, &invite)?;
     let action = if to == InviteState::Burned { "invite.burn" } else { "invite.withdraw" };
@@ -201,9 +229,8 @@ pub(super) fn withdraw_all(state: &mut impl Store, node: NodeId) -> Result<(), F
 /// Returns an invite that a machine may come in with: open, or used and not ended.
 pub(super) fn usable(state: &impl Read, context: &Context<'_>, id: &str) -> Result<Invite, Stop> {
     let invite = present(state, id)?;
-    if context.now.tick >= invite.expires_tick || context.now.at >= invite.expires_at {
-        let what = format!("invite {id}: has ended; ask for a new one");
-        return Err(Rejection::conflict(what).into());
+    if invite.has_ended(context.now) {
+        return Err(ended(&invite));
     }
     match invite.state {
         InviteState::Open | InviteState::Used => Ok(invite),
@@ -223,6 +250,10 @@ pub(super) fn used(invite: &Invite) -> Stop {
     not_open(invite)
 }
 
+fn ended(invite: &Invite) -> Stop {
+    Rejection::conflict(format!("invite {}: has ended; ask for a new one", invite.id)).into()
+}
+
 fn not_open(invite: &Invite) -> Stop {
     let why = match invite.state {
         InviteState::Open => "is open",
@@ -233,16 +264,28 @@ fn not_open(invite: &Invite) -> Stop {
     Rejection::conflict(format!("invite {}: {why}; ask for a new one", invite.id)).into()
 }
 
-/// Forgets an invite at its end.
+/// Forgets an invite, whichever of its timers stands.
+fn forget(state: &mut impl Store, invite: &Invite) -> Result<(), Fault> {
+    for timer in timers(invite) {
+        due::disarm(state, &timer)?;
+    }
+    tables::INVITES.delete(state, &invite.id)
+}
+
+/// The end of an invite, and a day later its being forgotten.
 pub(crate) fn invite_ends(
     state: &mut impl Store,
-    id: &str,
+    fired: &Due,
     told: &mut Vec<Event>,
 ) -> Result<Reply, Stop> {
-    if !tables::INVITES.has(state, id)? {
+    let Some(invite) = invite(state, &fired.id)? else {
         return Ok(Reply::Fired { changed: 0 });
+    };
+    if *fired == invite.ends() {
+        due::arm(state, &invite.goes(), told)?;
+    } else {
+        forget(state, &invite)?;
     }
-    tables::INVITES.delete(state, id)?;
     told.push(Event::Members { node: 0 });
     Ok(Reply::Fired { changed: 1 })
 }
