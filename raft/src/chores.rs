@@ -165,10 +165,10 @@ impl Core {
         let wall = self.clock.wall_millis();
         let (tick, at) = self.stamp();
         let now = nexus_domain::clock::Clock { tick, at };
-        let (first, members, version) = self.state.view(|view| {
+        let (first, supported, version) = self.state.view(|view| {
             Ok((
                 nexus_domain::due::first(view)?,
-                nexus_domain::cluster::members(view)?,
+                nexus_domain::system::supported_by_all(view, tick)?,
                 nexus_domain::system::state_version(view)?,
             ))
         })?;
@@ -177,8 +177,8 @@ impl Core {
         {
             return Ok(Ok(Command::System(SystemCommand::ClockStep { at })));
         }
-        let all_support = members.iter().map(|member| member.supports).min().unwrap_or(0);
-        if all_support > version {
+        // Never beyond what this program itself can apply, whatever an older start of it said.
+        if supported.min(SUPPORTED) > version {
             let to = version.saturating_add(1);
             return Ok(Ok(Command::System(SystemCommand::Upgrade { to })));
         }

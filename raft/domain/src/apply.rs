@@ -15,7 +15,6 @@
 //! Then the answer is kept. It is kept for what the family decided and for "too late"; every other
 //! refusal leaves the id free, so that the same call can be made again once its reason is gone.
 
-use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::vec::Vec;
 
@@ -31,7 +30,7 @@ use crate::rejection::Rejection;
 use crate::reply::Reply;
 use crate::requests::{self, Floor, Known, Outcome, Record};
 use crate::store::{Fault, Overlay, Store};
-use crate::{SUPPORTED, chat, cluster, system};
+use crate::{chat, cluster, system};
 
 /// Applies one entry to the state.
 ///
@@ -46,10 +45,7 @@ pub fn apply(
     events: &mut Vec<Event>,
 ) -> Result<Result<Reply, Rejection>, Fault> {
     let now = clock::advance(store, &entry.stamp)?;
-    let version = system::state_version(store)?;
-    if version > SUPPORTED {
-        return Err(too_old(version));
-    }
+    let version = system::known_version(store)?;
     let needs = entry.proposal.version.max(entry.proposal.command.needs());
     if needs > version {
         return Ok(Err(Rejection::VersionTooNew { needs, has: version }));
@@ -75,17 +71,6 @@ pub fn apply(
         }
     }
     Ok(outcome)
-}
-
-/// Makes the fault of a state that another program must go on with.
-fn too_old(version: u32) -> Fault {
-    Fault {
-        what: format!(
-            "state version {version} is newer than {SUPPORTED}, \
-             this node is too old for the cluster: upgrade"
-        ),
-        key: "state version".to_owned(),
-    }
 }
 
 /// Checks ids before they become parts of keys.

@@ -227,6 +227,17 @@ pub enum ClusterCommand {
         #[n(0)]
         voters: Vec<NodeId>,
     },
+    /// Notes that a member has not been heard for an hour, or is heard again (traps.md 3). Leader
+    /// only.
+    #[n(9)]
+    Presence {
+        /// Which one.
+        #[n(0)]
+        node: NodeId,
+        /// Whether it is away.
+        #[n(1)]
+        away: bool,
+    },
 }
 
 /// The program that a conversation runs in.
@@ -409,7 +420,8 @@ impl Command {
                 ClusterCommand::Found { .. }
                 | ClusterCommand::Admit { .. }
                 | ClusterCommand::Burn { .. }
-                | ClusterCommand::Voters { .. },
+                | ClusterCommand::Voters { .. }
+                | ClusterCommand::Presence { .. },
             ) => Origin::Leader,
             Self::Conversation(
                 ConversationCommand::Register { .. } | ConversationCommand::SetProfile { .. },
@@ -445,6 +457,7 @@ impl Command {
             Self::Cluster(ClusterCommand::SetTiming { .. }) => "set_timing",
             Self::Cluster(ClusterCommand::Burn { .. }) => "burn",
             Self::Cluster(ClusterCommand::Voters { .. }) => "voters",
+            Self::Cluster(ClusterCommand::Presence { .. }) => "presence",
             Self::Conversation(ConversationCommand::Register { .. }) => "register",
             Self::Conversation(ConversationCommand::Transition { .. }) => "transition",
             Self::Conversation(ConversationCommand::SetProfile { .. }) => "set_profile",

@@ -152,6 +152,11 @@ fn members(state: &impl Read, found: &mut Vec<String>) -> Result<(), Fault> {
             found.push(format!("voter {node}: is no member"));
         }
     }
+    for (node, _) in cluster::away(state)? {
+        if !tables::MEMBERS.has(state, node)? {
+            found.push(format!("node {node}: is away and no member"));
+        }
+    }
     if names.is_empty() == cluster::info(state)?.is_some() {
         found.push(format!("cluster: has {} members", names.len()));
     }

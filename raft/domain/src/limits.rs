@@ -50,6 +50,9 @@ pub const ACTOR_ID_BYTES_MAX: usize = 200;
 /// Members of one cluster; every one gets every entry, and lists of them are scanned.
 pub const MEMBERS_MAX: usize = 128;
 
+/// After this many ticks away a member is not waited for any more (traps.md 3): 30 days.
+pub const GONE_TICKS: u64 = 30 * 24 * HOUR;
+
 /// Voters that are noted: five is the most that is planned, and a joint change names both sets.
 pub const VOTERS_MAX: usize = 16;
 
@@ -78,11 +81,11 @@ pub const SOFTWARE_BYTES_MAX: usize = 100;
 /// make room first.
 pub const INVITES_MAX: usize = 64;
 
-/// The public part of an invite code in bytes.
-pub const INVITE_ID_BYTES_MAX: usize = 32;
-
 /// How long an invite is kept behind its end, in ticks, for people to see what became of it.
 pub const INVITE_KEPT_TICKS: u64 = 24 * HOUR;
+
+/// The public part of an invite code in bytes.
+pub const INVITE_ID_BYTES_MAX: usize = 32;
 
 /// The longest life of an invite, in ticks: an open door is shut after a month.
 pub const INVITE_TICKS_MAX: u64 = 30 * 24 * HOUR;

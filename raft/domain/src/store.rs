@@ -20,7 +20,23 @@ pub struct Fault {
     pub key: String,
 }
 
+/// The name of the state version in faults.
+const VERSION_KEY: &str = "state version";
+
 impl Fault {
+    /// Makes the fault of a program that is too old for the state: the disk is well, and another
+    /// program goes on.
+    #[must_use]
+    pub(crate) fn too_old(what: impl Into<String>) -> Self {
+        Self { what: what.into(), key: VERSION_KEY.to_owned() }
+    }
+
+    /// Returns whether it is the program that is wrong, and not the disk.
+    #[must_use]
+    pub fn is_too_old(&self) -> bool {
+        self.key == VERSION_KEY
+    }
+
     /// Makes a fault about a key.
     #[must_use]
     pub fn at(key: &[u8], what: impl Into<String>) -> Self {

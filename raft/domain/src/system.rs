@@ -4,15 +4,15 @@ use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use crate::clock::Clock;
+use crate::clock::{self, Clock};
 use crate::command::{Command, DueKind, SystemCommand};
 use crate::context::{Context, Stop};
 use crate::due::{self, Due};
-use crate::entry::Entry;
+use crate::entry::{Entry, NodeId};
 use crate::event::Event;
 use crate::rejection::Rejection;
 use crate::reply::Reply;
-use crate::store::{Direction, Fault, Read, Store};
+use crate::store::{Fault, Read, Store};
 use crate::{FIRST_VERSION, SUPPORTED, cluster, events, limits, requests, tables};
 
 /// The last moment of the year 9999, in milliseconds since 1970: what RFC 3339 can still show.
@@ -24,6 +24,53 @@ const TIME_MAX: u64 = 253_402_300_799_999;
 /// A fault when the state cannot be read.
 pub fn state_version(state: &impl Read) -> Result<u32, Fault> {
     Ok(tables::VERSION.get(state, ())?.unwrap_or(FIRST_VERSION))
+}
+
+/// Returns the newest state version that all members support, sleepers included; one that was away
+/// for longer than 30 days is not waited for (traps.md 3). 0 without members.
+///
+/// # Errors
+/// A fault when the state cannot be read.
+pub fn supported_by_all(state: &impl Read, now_tick: u64) -> Result<u32, Fault> {
+    let gone = gone(state, now_tick)?;
+    let members = cluster::members(state)?;
+    let counted = members.iter().filter(|member| !gone.contains(&member.id));
+    Ok(counted.map(|member| member.supports).min().unwrap_or_default())
+}
+
+/// Returns the state version, when this program can go on with it.
+///
+/// # Errors
+/// A fault that says which program can ([`Fault::is_too_old`]), or that the state cannot be read.
+pub fn known_version(state: &impl Read) -> Result<u32, Fault> {
+    let version = state_version(state)?;
+    if version > SUPPORTED { Err(too_old(state, version)?) } else { Ok(version) }
+}
+
+/// Makes the fault of a state version that another program must go on with.
+fn too_old(state: &impl Read, version: u32) -> Result<Fault, Fault> {
+    let members = cluster::members(state)?;
+    let newest = members.iter().filter(|member| member.supports >= version);
+    let program = newest.map(|member| member.software.as_str()).max().unwrap_or_default();
+    let to = if program.is_empty() { "a newer program" } else { program };
+    let gone = gone(state, clock::clock(state)?.tick)?;
+    let mut left_out = members.iter().filter(|member| gone.contains(&member.id)).peekable();
+    let mut what = format!(
+        "this node is too old for the cluster: upgrade to {to}, the data stay; state version \
+         {version} is in use and {SUPPORTED} is what this program knows"
+    );
+    if left_out.peek().is_some() {
+        let names: Vec<&str> = left_out.map(|member| member.name.as_str()).collect();
+        what.push_str("; not waited for, being away for more than 30 days: ");
+        what.push_str(&names.join(", "));
+    }
+    Ok(Fault::too_old(what))
+}
+
+/// Returns who is not waited for any more.
+fn gone(state: &impl Read, now_tick: u64) -> Result<Vec<NodeId>, Fault> {
+    let away = cluster::away(state)?.into_iter();
+    Ok(away.filter(|(_, since)| cluster::is_gone(*since, now_tick)).map(|(node, _)| node).collect())
 }
 
 pub(crate) fn run(
@@ -99,6 +146,7 @@ fn started(
         requests::start(state, context.node, start.boot)?;
         told.push(Event::Members { node: context.node });
     }
+    cluster::back(state, context.node, told)?;
     Ok(Reply::Done)
 }
 
@@ -125,21 +173,19 @@ fn upgrade(
         let what = format!("state version: is {has} and rises by one, not to {to}");
         return Err(Rejection::conflict(what).into());
     }
-    let rows = tables::MEMBERS.rows(state, tables::MEMBERS.all(), Direction::Forward);
-    for row in rows {
-        let (node, member) = row?;
-        if member.supports < to {
+    let gone = gone(state, context.now.tick)?;
+    for member in cluster::members(state)? {
+        if member.supports < to && !gone.contains(&member.id) {
             return Err(Rejection::conflict(format!(
-                "state version {to}: node {node} ({}) supports {} only; upgrade it first",
-                member.name, member.supports
+                "state version {to}: node {} ({}) supports {} only; upgrade it first",
+                member.id, member.name, member.supports
             ))
             .into());
         }
     }
     if to > SUPPORTED {
-        // This node said otherwise before, with a newer program: it cannot go on with this one.
-        let what = "this node is too old for the cluster: upgrade";
-        return Err(Fault { what: what.into(), key: format!("state version {to}") }.into());
+        // It was away for too long, or said otherwise before, with a newer program.
+        return Err(too_old(state, to)?.into());
     }
     tables::VERSION.put(state, (), &to)?;
     let detail = format!("state version {has} to {to}");

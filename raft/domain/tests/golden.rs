@@ -40,11 +40,12 @@ fn number(command: &Command) -> usize {
         Command::Chat(ChatCommand::Send { .. }) => 15,
         Command::Chat(ChatCommand::Take { .. }) => 16,
         Command::Cluster(ClusterCommand::Voters { .. }) => 17,
+        Command::Cluster(ClusterCommand::Presence { .. }) => 18,
     }
 }
 
 /// How many commands there are.
-const COMMANDS: usize = 18;
+const COMMANDS: usize = 19;
 
 fn system() -> Vec<Command> {
     let started = SystemCommand::Started {
@@ -159,6 +160,9 @@ fn log() -> Vec<Entry> {
     all.extend(conversations());
     all.push(("", Command::Cluster(ClusterCommand::Remove { node: 12 })));
     all.push(("", Command::Cluster(ClusterCommand::Voters { voters: vec![1, 13] })));
+    for (node, away) in [(13, true), (1, true), (1, false)] {
+        all.push(("", Command::Cluster(ClusterCommand::Presence { node, away })));
+    }
     let mut entries = Vec::new();
     for ((actor, command), index) in all.into_iter().zip(2u64..) {
         let request = match actor {
@@ -249,8 +253,8 @@ fn every_row_keeps_its_bytes() {
         })
         .collect();
     let all = [
-        0x01, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x0e, 0x10, 0x11, 0x12, 0x13, 0x18, 0x19, 0x1a,
-        0x1b, 0x20, 0x21, 0x22, 0x28, 0x29,
+        0x01, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x0e, 0x10, 0x11, 0x12, 0x13, 0x14, 0x18, 0x19,
+        0x1a, 0x1b, 0x20, 0x21, 0x22, 0x28, 0x29,
     ];
     assert_eq!(tables, all, "every table but the state version (02) and the marks (0f) is filled");
 }

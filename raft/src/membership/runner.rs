@@ -47,6 +47,7 @@ pub(crate) async fn run(core: Arc<Core>) {
         }
         core.sight();
         core.note_voters().await;
+        core.note_presence().await;
         let view = match core.planner_view() {
             Ok(view) => view,
             Err(fault) => {

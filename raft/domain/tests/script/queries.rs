@@ -7,7 +7,7 @@ use nexus_domain::command::Room;
 use nexus_domain::reply::IdRange;
 use nexus_domain::{
     Direction, KeyRange, MemoryStore, Read, chat, clock, cluster, conversations, digest, due,
-    events,
+    events, system,
 };
 
 use super::{Result, key, position};
@@ -46,6 +46,11 @@ pub(super) fn run(
                     member.addresses
                 )?;
             }
+        }
+        "who-is-away" => writeln!(out, "{:?}", cluster::away(state)?)?,
+        "supported" => {
+            let tick = clock::clock(state)?.tick;
+            writeln!(out, "{}", system::supported_by_all(state, tick)?)?;
         }
         "who-votes" => writeln!(out, "{:?}", cluster::voters(state)?)?,
         "invites" => {
