@@ -73,7 +73,7 @@ fn describe() {
     describe_gauge!("nexus_tolerance", "voters that may fail before writes stop");
     describe_gauge!("nexus_log_last_index", "last index of the log here");
     describe_gauge!("nexus_log_purged_index", "index up to which entries are gone from the log");
-    describe_gauge!("nexus_log_bytes", "bytes of the log's tables");
+    describe_gauge!("nexus_log_bytes", "bytes of the entries that the log keeps here");
     describe_gauge!("nexus_snapshot_index", "index of the newest snapshot here");
     describe_gauge!("nexus_snapshot_bytes", "bytes of the newest snapshot here");
 }

@@ -69,7 +69,7 @@ pub struct Storage {
     pub snapshot: u64,
     /// Bytes of the newest snapshot.
     pub snapshot_bytes: u64,
-    /// Bytes of the log's tables, as RocksDB estimates them.
+    /// Bytes of the entries that the log keeps, to within a quarter of a MiB.
     pub log_bytes: u64,
 }
 
@@ -328,7 +328,7 @@ impl Cluster {
             purged: self.core.log.purged().map_or(0, |id| id.index),
             snapshot: folder.as_ref().map_or(0, |folder| folder.manifest().index()),
             snapshot_bytes: folder.as_ref().map_or(0, |folder| folder.manifest().total()),
-            log_bytes: self.core.log.disk_bytes(),
+            log_bytes: self.core.log.kept_bytes(),
         }
     }
 

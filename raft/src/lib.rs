@@ -5,8 +5,8 @@
 //!
 //! In reading order: `types` (openraft's configuration), `wire` (our encodings), `store/` (log,
 //! state, what is local), `machine` (applying), `snapshot/`, `transport/` and `identity/` (who
-//! talks to whom), `rpc/` (Raft's messages over it), `propose`, `read`, `membership/`, `chores` and
-//! `upkeep` (duties), `open` and `cluster` (starting and the handle).
+//! talks to whom), `rpc/` (Raft's messages over it), `propose`, `read`, `membership/`, `chores`,
+//! `retention` and `upkeep` (duties), `open` and `cluster` (starting and the handle).
 
 mod book;
 mod chores;
@@ -21,6 +21,7 @@ pub mod membership;
 mod open;
 mod propose;
 mod read;
+mod retention;
 mod rpc;
 mod selftest;
 mod snapshot;

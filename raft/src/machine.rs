@@ -62,6 +62,12 @@ impl Applied {
     pub(crate) fn index(&self) -> u64 {
         self.id.map_or(0, |id| id.index)
     }
+
+    /// Returns the cluster's tick as this node counts on from the last entry; `boot_millis` is its
+    /// suspend-aware clock now.
+    pub(crate) fn tick_now(&self, boot_millis: u64) -> u64 {
+        self.clock.tick.saturating_add(boot_millis.saturating_sub(self.boot_millis))
+    }
 }
 
 /// What the state machine tells the rest of the node.
@@ -77,6 +83,9 @@ pub(crate) struct Progress {
     /// Whether a test keeps the state machine waiting.
     #[cfg(test)]
     pub(crate) stalled: watch::Sender<bool>,
+    /// How many snapshots were put off.
+    #[cfg(test)]
+    pub(crate) put_off: watch::Sender<u64>,
 }
 
 impl Progress {
@@ -90,6 +99,8 @@ impl Progress {
             fatal: watch::Sender::new(None),
             #[cfg(test)]
             stalled: watch::Sender::new(false),
+            #[cfg(test)]
+            put_off: watch::Sender::new(0),
         }
     }
 
@@ -320,6 +331,8 @@ impl RaftStateMachine<TypeConfig> for Machine {
     async fn try_create_snapshot_builder(&mut self, force: bool) -> Option<Builder> {
         if !force && self.snapshots.crowded() {
             tracing::info!("snapshot: put off, the one before is still being sent");
+            #[cfg(test)]
+            self.progress.put_off.send_modify(|count| *count += 1);
             return None;
         }
         Some(self.get_snapshot_builder().await)

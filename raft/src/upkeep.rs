@@ -1,40 +1,43 @@
 //! Snapshots and purging by our own rules (traps.md 18), and what peers showed, written down.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use openraft::EntryPayload;
 use openraft::async_runtime::WatchReceiver as _;
 use tokio::time::Instant;
 
 use crate::core::Core;
 use crate::machine::gauge;
+use crate::retention::{self, KEEP_BYTES_MAX, KEEP_TICKS, Known};
+use crate::store::log::LogStore;
 
 /// How often upkeep looks.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// Log bytes since the last snapshot that make another one due.
-const SNAPSHOT_LOG_BYTES: u64 = 64 << 20;
-/// The least time between two snapshots.
-const SNAPSHOT_EVERY_MIN: Duration = Duration::from_secs(60);
-/// Log that is kept for the slowest known member.
-const KEEP_BYTES_MAX: u64 = 512 << 20;
-/// Entries that are purged at once at least: each purge is a range tombstone.
-const PURGE_ENTRIES_MIN: u64 = 1000;
+const LOOK_EVERY: Duration =
+    if cfg!(test) { Duration::from_millis(100) } else { Duration::from_secs(2) };
+/// How often it looks how old the log is: some twenty reads of single entries.
+const LOOK_AT_AGE_EVERY: Duration = Duration::from_secs(if cfg!(test) { 0 } else { 60 });
+/// Entries without a time that may stand side by side: an election each.
+const UNTIMED_ENTRIES_MAX: u64 = 64;
 
 /// What upkeep remembers between two looks.
 #[derive(Debug)]
 struct Marks {
-    bytes_at_snapshot: u64,
-    snapshot_at: Instant,
-    /// The index of the snapshot before the newest: what followers keep their log from.
-    before: u64,
+    /// The index of the newest snapshot, and of the one before: what followers keep their log from.
     newest: u64,
+    before: u64,
+    /// When the newest came to be, or another was tried last; `None`: not since the start.
+    quiet_since: Option<Instant>,
+    /// The last entry that is too old to be kept for anybody, and when that was looked at.
+    aged: u64,
+    aged_at: Option<Instant>,
 }
 
 /// Runs until the node stops.
 pub(crate) async fn run(core: Arc<Core>) {
-    let newest = core.snapshots.newest_folder().map_or(0, |folder| folder.manifest().index());
-    let mut marks =
-        Marks { bytes_at_snapshot: 0, snapshot_at: Instant::now(), before: newest, newest };
+    let newest = core.newest_snapshot();
+    let mut marks = Marks { newest, before: newest, quiet_since: None, aged: 0, aged_at: None };
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         core.book.applied(core.applied());
@@ -44,29 +47,42 @@ pub(crate) async fn run(core: Arc<Core>) {
         if let Err(error) = core.jobs.blocking("save peers", move || saver.book.save()).await {
             tracing::debug!("peers: {error}");
         }
-        let written = core.log.appended_bytes().saturating_sub(marks.bytes_at_snapshot);
-        if written >= SNAPSHOT_LOG_BYTES && marks.snapshot_at.elapsed() >= SNAPSHOT_EVERY_MIN {
-            marks.bytes_at_snapshot = core.log.appended_bytes();
-            marks.snapshot_at = Instant::now();
-            core.snapshot().await;
-        }
-        let newest = core.snapshots.newest_folder().map_or(0, |folder| folder.manifest().index());
+        let newest = core.newest_snapshot();
         if newest > marks.newest {
             (marks.before, marks.newest) = (marks.newest, newest);
+            marks.quiet_since = Some(Instant::now());
         }
-        core.purge(&marks).await;
+        let quiet = marks.quiet_since.map(|since| since.elapsed());
+        if retention::snapshot_due(core.log.bytes_behind(marks.newest), quiet) {
+            // What comes of it shows in the newest snapshot; openraft may put it off.
+            marks.quiet_since = Some(Instant::now());
+            core.snapshot().await;
+        }
+        core.purge(&mut marks).await;
     }
 }
 
 impl Core {
-    /// Takes a snapshot: first a flush in the background, so that the checkpoint's own is small.
+    /// Returns the index of the newest snapshot on this disk, 0 without one.
+    fn newest_snapshot(&self) -> u64 {
+        self.snapshots.newest_folder().map_or(0, |folder| folder.manifest().index())
+    }
+
+    /// Asks for a snapshot: first a flush in the background, so that the checkpoint's own is small.
+    ///
+    /// It may be put off, or fail; only the newest snapshot tells.
     pub(crate) async fn snapshot(&self) {
         let generation = self.state.current();
         let flushed = self.jobs.blocking("state flush", move || generation.flush()).await;
-        match flushed {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!("state: flush failed: {}", error.into_string()),
-            Err(error) => tracing::warn!("state: flush failed: {error}"),
+        let failed = match flushed {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(error.into_string()),
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(text) = failed {
+            // The checkpoint would flush in the worker, with everybody waiting, and fail there.
+            tracing::warn!("state: flush failed: {text}; the snapshot is put off");
+            return;
         }
         if let Err(error) = self.raft().trigger().snapshot().await {
             tracing::warn!("snapshot: {error}");
@@ -74,20 +90,40 @@ impl Core {
     }
 
     /// Purges log that a snapshot holds durably and nobody known needs any more.
-    async fn purge(&self, marks: &Marks) {
+    async fn purge(&self, marks: &mut Marks) {
         let purged = self.log.purged().map_or(0, |id| id.index);
-        let crowded = self.log.disk_bytes() > KEEP_BYTES_MAX;
-        let upto = if crowded {
-            marks.newest
-        } else {
-            self.slowest_matched().map_or(marks.before, |slowest| slowest.min(marks.newest))
-        };
-        if upto < purged.saturating_add(PURGE_ENTRIES_MIN) {
-            return;
+        let looked = marks.aged_at.is_some_and(|at| at.elapsed() < LOOK_AT_AGE_EVERY);
+        if purged < marks.newest && !looked {
+            marks.aged_at = Some(Instant::now());
+            match self.aged_log(purged.max(marks.aged), marks.newest).await {
+                Ok(aged) => marks.aged = aged,
+                Err(error) => tracing::warn!("log: its age cannot be told: {error}"),
+            }
         }
+        let known = Known {
+            purged,
+            newest: marks.newest,
+            before: marks.before,
+            slowest: self.slowest_matched(),
+            beyond: self.log.beyond_bytes(KEEP_BYTES_MAX),
+            aged: marks.aged,
+        };
+        let Some(upto) = retention::purge_upto(&known) else { return };
+        tracing::debug!(upto, ?known, "log: purged");
         if let Err(error) = self.raft().trigger().purge_log(upto).await {
             tracing::warn!("log: purge failed: {error}");
         }
+    }
+
+    /// Returns the last entry of `(after, upto]` that is older than log is kept.
+    ///
+    /// The cluster's clock goes on while nothing is written, so the log of an idle cluster ages.
+    pub(crate) async fn aged_log(&self, after: u64, upto: u64) -> io::Result<u64> {
+        let now = self.progress.applied.borrow().tick_now(self.clock.boot_millis());
+        let Some(limit) = now.checked_sub(KEEP_TICKS) else { return Ok(after) };
+        let log = self.log.clone();
+        let look = move || retention::last_older(after, upto, limit, |index| tick_at(&log, index));
+        self.jobs.blocking("log age", look).await.map_err(io::Error::other)?
     }
 
     /// Returns up to where the slowest member has the log, while this node leads.
@@ -121,4 +157,17 @@ impl Core {
             metrics::gauge!("nexus_member_lag_entries", "node" => node).set(gauge(member.lag));
         }
     }
+}
+
+/// Returns the tick of an entry, or of the next one that has any: what consensus writes for itself
+/// has no time.
+fn tick_at(log: &LogStore, index: u64) -> io::Result<Option<u64>> {
+    for index in index..index.saturating_add(UNTIMED_ENTRIES_MAX) {
+        let Some(entry) = log.entry(index)? else { return Ok(None) };
+        if let EntryPayload::Normal(data) = &entry.payload {
+            let entry = nexus_domain::codec::decode_entry(index, &data.0);
+            return entry.map(|entry| Some(entry.stamp.tick)).map_err(io::Error::other);
+        }
+    }
+    Ok(None)
 }

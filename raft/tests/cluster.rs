@@ -23,6 +23,20 @@ async fn a_cluster_of_one_writes_reads_and_goes_on_after_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_bytes_of_the_log_are_told_before_a_table_is_written() {
+    let node = Node::found("one").await;
+    register(&node, "mcp-a").await.unwrap();
+    let before = node.cluster.storage().log_bytes;
+    assert!(before > 0);
+    post(&node, "mcp-a", &"x".repeat(10_000)).await.unwrap();
+    let after = node.cluster.storage().log_bytes;
+    assert!((10_000..11_000).contains(&(after - before)), "{before} and {after}");
+    let node = node.stop().await.start().await;
+    // Its start adds entries of its own.
+    assert!(node.cluster.storage().log_bytes >= after);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn three_machines_become_three_voters_and_outlive_their_leader() {
     let one = Node::found("one").await;
     let two = Node::join("two", &one, Role::Voter).await;

@@ -1,7 +1,8 @@
 //! The log store: entries, vote and committed marker in RocksDB, with the newest entries in memory.
 //!
-//! Keys: `e` + index (big-endian) holds an entry, `m` + name a marker. An entry is readable when
-//! `append` returns and durable when its callback runs; a vote is durable when `save_vote` returns.
+//! Keys: `e` + index (big-endian) holds an entry, `m` + name a marker, `k` + index a count of bytes
+//! (`milestones`). An entry is readable when `append` returns and durable when its callback runs; a
+//! vote is durable when `save_vote` returns.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -18,6 +19,7 @@ use rocksdb::{Cache, DB, WriteBatch, WriteOptions};
 use super::failpoint::failpoint;
 use super::flush::Flusher;
 use super::mark::{Mark, Note};
+use super::milestones::Milestones;
 use super::rocks::{bounded, io_error, mode};
 use super::{StoreError, lock};
 use crate::types::{LogEntry, LogId, TypeConfig, Vote};
@@ -51,8 +53,7 @@ struct Memory {
     /// The newest entries, without holes up to the last one.
     cache: BTreeMap<u64, LogEntry>,
     cache_bytes: usize,
-    /// Bytes appended since the start and those of the log before, for the snapshot trigger.
-    appended_bytes: u64,
+    milestones: Milestones,
 }
 
 impl LogStore {
@@ -63,9 +64,7 @@ impl LogStore {
     pub(crate) fn open(data: &Path, cache: &Cache) -> Result<Self, StoreError> {
         let (path, mark) = (data.join("log"), data.join("log.mark"));
         let db = Arc::new(super::log_recovery::open(&path, Mark::read(&mark)?, cache)?);
-        let mut memory = Memory::read(&db).map_err(|text| StoreError::Damaged { path, text })?;
-        // What is there counts as appended now: else short lives would never add up to a snapshot.
-        memory.appended_bytes = table_bytes(&db);
+        let memory = Memory::read(&db).map_err(|text| StoreError::Damaged { path, text })?;
         let flusher = Flusher::start(db.clone(), &mark)?;
         Ok(Self { inner: Arc::new(Inner { db, flusher, memory: Mutex::new(memory) }) })
     }
@@ -85,14 +84,29 @@ impl LogStore {
         lock(&self.inner.memory).purged
     }
 
-    /// Returns how many bytes were appended since the start, on top of what was there.
-    pub(crate) fn appended_bytes(&self) -> u64 {
-        lock(&self.inner.memory).appended_bytes
+    /// Returns the bytes of the entries behind an index, the same after a restart.
+    pub(crate) fn bytes_behind(&self, index: u64) -> u64 {
+        lock(&self.inner.memory).milestones.behind(index)
     }
 
-    /// Returns the bytes that the log takes on disk, as RocksDB estimates them.
-    pub(crate) fn disk_bytes(&self) -> u64 {
-        table_bytes(&self.inner.db)
+    /// Returns the last index behind which at least so many bytes of entries lie; 0: none.
+    pub(crate) fn beyond_bytes(&self, bytes: u64) -> u64 {
+        lock(&self.inner.memory).milestones.beyond(bytes)
+    }
+
+    /// Returns the bytes of the entries that are kept, whether in tables or not yet.
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        let memory = lock(&self.inner.memory);
+        let purged = memory.purged.map(|id| id.index);
+        purged.map_or_else(|| memory.milestones.total(), |index| memory.milestones.behind(index))
+    }
+
+    /// Returns an entry, if it is there.
+    ///
+    /// # Errors
+    /// When the disk refuses, or the entry is damaged.
+    pub(crate) fn entry(&self, index: u64) -> io::Result<Option<LogEntry>> {
+        Ok(self.read(index, index.saturating_add(1), READ_BYTES_MAX)?.pop())
     }
 
     /// Raises the boot number and makes it durable (traps.md 23).
@@ -165,6 +179,7 @@ impl Memory {
             memory.purged = Some(unseal::<WireLogId>(&bytes)?.into());
         }
         memory.last = last_entry(db)?.or(memory.purged);
+        memory.milestones = Milestones::read(db)?;
         Ok(memory)
     }
 
@@ -177,8 +192,6 @@ impl Memory {
         }
         self.last = Some(entry.log_id);
         self.cache_bytes = self.cache_bytes.saturating_add(bytes);
-        self.appended_bytes =
-            self.appended_bytes.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
         self.cache.insert(index, entry);
         while self.cache_bytes > CACHE_BYTES_MAX && self.cache.len() > 1 {
             if let Some((_, oldest)) = self.cache.pop_first() {
@@ -249,11 +262,6 @@ pub(super) fn purged_index(db: &DB) -> Result<Option<u64>, String> {
         Some(bytes) => Ok(Some(unseal::<WireLogId>(&bytes)?.index)),
         None => Ok(None),
     }
-}
-
-fn table_bytes(db: &DB) -> u64 {
-    let property = db.property_int_value("rocksdb.total-sst-files-size");
-    property.ok().flatten().unwrap_or(0)
 }
 
 fn no_sync() -> WriteOptions {
@@ -368,9 +376,11 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         I::IntoIter: Send,
     {
         let entries: Vec<LogEntry> = entries.into_iter().collect();
+        let sealed = |entry: &LogEntry| (entry.log_id().index, seal(&WireEntry::from(entry)));
+        let rows: Vec<(u64, Vec<u8>)> = entries.iter().map(sealed).collect();
         let mut batch = WriteBatch::default();
-        for entry in &entries {
-            batch.put(entry_key(entry.log_id().index), seal(&WireEntry::from(entry)));
+        for (index, value) in &rows {
+            batch.put(entry_key(*index), value);
         }
         let Some(last) = entries.last().map(|entry| entry.log_id().index) else {
             callback.io_completed(Ok(()));
@@ -379,9 +389,11 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         let inner = &self.inner;
         inner.flusher.append(last, callback, || {
             failpoint("append.before");
+            let added = lock(&inner.memory).milestones.put(&mut batch, &rows);
             inner.db.write_opt(batch, &no_sync()).map_err(io_error)?;
             failpoint("append.written");
             let mut memory = lock(&inner.memory);
+            memory.milestones.add(added);
             for entry in entries {
                 memory.push(entry);
             }
@@ -402,13 +414,14 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         let inner = &self.inner;
         let keep = last.map_or(0, |last| last.index);
         inner.flusher.truncate(keep, || {
+            lock(&inner.memory).milestones.truncate(&mut batch, start);
             inner.db.write_opt(batch, &no_sync()).map_err(io_error)?;
             failpoint("truncate.written");
             let mut memory = lock(&inner.memory);
             drop(memory.cache.split_off(&start));
             memory.recount();
             memory.last = last.or(memory.purged);
-            Ok(())
+            memory.milestones.truncated(&inner.db, start).map_err(io::Error::other)
         })
     }
 
@@ -429,9 +442,16 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         let inner = &self.inner;
         let _later = inner.flusher.write(Note::default(), || {
             failpoint("purge.before");
+            let last = {
+                let memory = lock(&inner.memory);
+                let last = memory.last.map_or(0, |id| id.index);
+                memory.milestones.purge(&mut batch, upto.index, last);
+                last
+            };
             inner.db.write_opt(batch, &no_sync()).map_err(io_error)?;
             failpoint("purge.written");
             let mut memory = lock(&inner.memory);
+            memory.milestones.purged(upto.index, last);
             memory.cache = memory.cache.split_off(&end);
             memory.recount();
             memory.purged = Some(upto);

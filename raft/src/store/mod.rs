@@ -20,6 +20,7 @@ pub(crate) mod local;
 pub(crate) mod log;
 mod log_recovery;
 pub(crate) mod mark;
+mod milestones;
 pub(crate) mod rocks;
 pub(crate) mod state;
 #[cfg(test)]

@@ -12,6 +12,10 @@ use super::NODE;
 use crate::store::log::{LogStore, READ_BYTES_MAX};
 use crate::store::rocks;
 use crate::types::{LogData, LogEntry, LogId, Payload, Vote, log_id};
+use crate::wire::{WireEntry, seal};
+
+/// By how much the log's own count of its bytes may be too high.
+const COUNT_STEP: u64 = 256 << 10;
 
 /// What the log must hold.
 #[derive(Debug, Default)]
@@ -141,6 +145,30 @@ impl Trial {
         assert_eq!(state.last_log_id, self.model.last());
         assert_eq!(self.log.read_vote().await.unwrap(), self.model.vote);
         assert_eq!(self.log.read_committed().await.unwrap(), self.model.committed);
+        self.check_bytes();
+    }
+
+    /// Compares the log's count of its bytes with the bytes of its entries: never too low, and too
+    /// high by a step at most, whatever was truncated, purged or opened again.
+    fn check_bytes(&self) {
+        let bytes = |entry: &LogEntry| u64::try_from(seal(&WireEntry::from(entry)).len()).unwrap();
+        let mut behind: u64 = 0;
+        let mut beyond = Vec::new();
+        for (index, entry) in self.model.entries.iter().rev() {
+            let counted = self.log.bytes_behind(*index);
+            assert!((behind..=behind + COUNT_STEP).contains(&counted), "{counted} for {behind}");
+            beyond.push((*index, counted));
+            behind += bytes(entry);
+        }
+        let kept = self.log.kept_bytes();
+        assert!((behind..=behind + COUNT_STEP).contains(&kept), "{kept} bytes kept of {behind}");
+        for wanted in [1, 100_000, 1_000_000] {
+            let found = self.log.beyond_bytes(wanted);
+            assert!(found == 0 || self.log.bytes_behind(found) >= wanted, "{found} {wanted}");
+            // What would go as well has too little behind it, to within a step and an entry.
+            let last = beyond.iter().find(|(_, counted)| *counted >= wanted + 2 * COUNT_STEP);
+            assert!(last.is_none_or(|(index, _)| *index <= found), "{found} {wanted}: {last:?}");
+        }
     }
 
     async fn step(&mut self) {
