@@ -430,11 +430,7 @@ async fn watch_raft(core: Arc<Core>) {
     }
     let state = core.raft().metrics().borrow_watched().running_state.clone();
     let why = state.map_or_else(|error| error.to_string(), |()| "without a reason".to_owned());
-    core.progress.fatal.send_if_modified(|fatal| {
-        let first = fatal.is_none();
-        fatal.get_or_insert_with(|| fatal_text(&format!("raft has stopped: {why}")));
-        first
-    });
+    core.progress.stop(fatal_text(&format!("raft has stopped: {why}")));
 }
 
 /// Says why the node must stop, and what to do where that is known.
@@ -491,11 +487,11 @@ async fn build(
         authority: CertificateDer::from(member.authority.clone()),
     };
     let book = Arc::new(Book::new(myself, log.clone(), config.clock.clone(), local, &member.known));
-    book.renew(&state).map_err(|fault| OpenError::Raft(fault.to_string()))?;
+    let generation = state.current();
+    let fault = |fault| StoreError::fault(generation.path(), &fault);
+    book.renew(&state).map_err(fault)?;
     debug_assert_eq!(identity.subject().node, member.node);
-    let recorded = state
-        .view(|view| nexus_domain::cluster::info(view))
-        .map_err(|fault| OpenError::Raft(fault.to_string()))?;
+    let recorded = state.view(|view| nexus_domain::cluster::info(view)).map_err(fault)?;
     let timing = config
         .timing
         .or(recorded.map(|info| info.timing))
@@ -542,8 +538,7 @@ async fn start_raft(core: &Arc<Core>, member: &MemberFile) -> Result<(), OpenErr
         core.snapshots.clone(),
         core.progress.clone(),
         core.clock.clone(),
-    )
-    .map_err(|error| fail(error.to_string()))?;
+    )?;
     let config = core.profile.config(&member.cluster).map_err(|error| fail(error.to_string()))?;
     let network = Factory {
         node: core.node,

@@ -19,6 +19,7 @@ use nexus_rt::Clock;
 
 use crate::cluster::fatal_text;
 use crate::snapshot::{Builder, SnapshotFolder, Snapshots};
+use crate::store::StoreError;
 use crate::store::log::LogStore;
 use crate::store::rocks::Direct;
 use crate::store::state::{Generation, StateStore};
@@ -128,6 +129,15 @@ impl Progress {
         // Nobody listening is no error.
         drop(self.hints.send(hint));
     }
+
+    /// Has the node stopped with a message; the first one stays.
+    pub(crate) fn stop(&self, text: String) {
+        self.fatal.send_if_modified(|fatal| {
+            let first = fatal.is_none();
+            fatal.get_or_insert(text);
+            first
+        });
+    }
 }
 
 /// openraft's state machine.
@@ -148,34 +158,42 @@ impl Machine {
     /// Makes the state machine over open stores.
     ///
     /// # Errors
-    /// When the state's position cannot be read, or does not fit the log: then this member must be
-    /// replaced.
+    /// [`StoreError::Damaged`] when the state cannot be read, or does not fit the log: then this
+    /// member must be replaced; [`StoreError::TooNew`] when another program has gone on with it.
     pub(crate) fn new(
         state: Arc<StateStore>,
         log: LogStore,
         snapshots: Arc<Snapshots>,
         progress: Arc<Progress>,
         clock: Arc<dyn Clock>,
-    ) -> io::Result<Self> {
-        let (applied, membership) = state.current().position()?;
+    ) -> Result<Self, StoreError> {
+        let generation = state.current();
+        let path = generation.path();
+        let damaged = |text: String| StoreError::Damaged { path: path.to_owned(), text };
+        let (applied, membership) =
+            generation.position().map_err(|error| damaged(error.to_string()))?;
         let snapshot = snapshots.newest_folder().map(|folder| folder.manifest().index());
-        fits(applied.map(|id| id.index), &log, snapshot)?;
+        fits(applied.map(|id| id.index), &log, snapshot).map_err(damaged)?;
+        nexus_domain::system::known_version(&*generation)
+            .map_err(|fault| StoreError::fault(path, &fault))?;
         let machine = Self { state, log, snapshots, progress, clock, membership };
-        machine.show_applied(applied)?;
+        machine.show_applied(applied).map_err(|fault| StoreError::fault(path, &fault))?;
         Ok(machine)
     }
 
     /// Shows where the state stands now, and what its clock says.
-    fn show_applied(&self, id: Option<LogId>) -> io::Result<()> {
-        let generation = self.state.current();
-        let clock = nexus_domain::clock::clock(&*generation)
-            .map_err(|fault| fault_error(&generation, &fault))?;
+    fn show_applied(&self, id: Option<LogId>) -> Result<(), nexus_domain::Fault> {
+        let clock = nexus_domain::clock::clock(&*self.state.current())?;
         let before = *self.progress.applied.borrow();
         // Blank entries carry no time: the tick goes on from the last entry that did.
         let same = before.id.is_some() && before.clock == clock;
         let boot_millis = if same { before.boot_millis } else { self.clock.boot_millis() };
         self.progress.applied.send_replace(Applied { id, boot_millis, clock });
         Ok(())
+    }
+
+    fn fault_error(&self, fault: &nexus_domain::Fault) -> io::Error {
+        fault_error(&self.state.current(), fault)
     }
 
     /// Applies one batch and answers.
@@ -196,12 +214,12 @@ impl Machine {
             Ok(outcomes) => outcomes,
             Err(error) => {
                 tracing::error!("state: stopped at entry {}: {error}", last.index);
-                self.progress.fatal.send_replace(Some(fatal_text(&error.to_string())));
+                self.progress.stop(fatal_text(&error.to_string()));
                 return Err(error);
             }
         };
         metrics::gauge!("nexus_applied_index").set(gauge(last.index));
-        self.show_applied(Some(last))?;
+        self.show_applied(Some(last)).map_err(|fault| self.fault_error(&fault))?;
         for ((_, responder), outcome) in batch.into_iter().zip(outcomes) {
             if let Some(responder) = responder {
                 responder.send(outcome);
@@ -246,8 +264,8 @@ impl Machine {
 }
 
 /// Checks what the order of writes makes impossible: a state ahead of its log, or entries missing
-/// between the two (traps.md 1).
-fn fits(applied: Option<u64>, log: &LogStore, snapshot: Option<u64>) -> io::Result<()> {
+/// between the two (traps.md 1). Says what was found instead.
+fn fits(applied: Option<u64>, log: &LogStore, snapshot: Option<u64>) -> Result<(), String> {
     let purged = log.purged().map(|id| id.index);
     let last = log.last().map(|id| id.index);
     let text = if purged > applied {
@@ -258,11 +276,9 @@ fn fits(applied: Option<u64>, log: &LogStore, snapshot: Option<u64>) -> io::Resu
     } else {
         return Ok(());
     };
-    Err(io::Error::other(format!(
-        "{text} (applied {applied:?}, log after {purged:?} up to {last:?}, snapshot {snapshot:?}); \
-         this member must be replaced: remove it from another node with `nexus node remove`, then \
-         join again with an empty folder"
-    )))
+    let shown = |index: Option<u64>| index.map_or("none".to_owned(), |index| index.to_string());
+    let [applied, purged, last, snapshot] = [applied, purged, last, snapshot].map(shown);
+    Err(format!("{text}: applied {applied}, log after {purged} up to {last}, snapshot {snapshot}"))
 }
 
 /// Turns an index into a metric's value; metrics are floats, and lose nothing below 2^53.
@@ -276,6 +292,10 @@ fn undecodable(id: LogId, error: &nexus_domain::codec::DecodeError) -> io::Error
 }
 
 fn fault_error(generation: &Generation, fault: &nexus_domain::Fault) -> io::Error {
+    if fault.is_too_old() {
+        // The disk is well: nobody must be told to replace it.
+        return io::Error::other(fault.what.clone());
+    }
     io::Error::other(format!(
         "{}: {fault}; replace this member: remove it from another node, then join again",
         generation.path().display()
@@ -353,11 +373,11 @@ impl RaftStateMachine<TypeConfig> for Machine {
         let state = self.state.clone();
         if let Err(error) = self.snapshots.install(state, meta.clone(), snapshot).await {
             tracing::error!("state: stopped at a snapshot: {error}");
-            self.progress.fatal.send_replace(Some(fatal_text(&error.to_string())));
+            self.progress.stop(fatal_text(&error.to_string()));
             return Err(error);
         }
         self.membership = meta.last_membership.clone();
-        self.show_applied(meta.last_log_id)?;
+        self.show_applied(meta.last_log_id).map_err(|fault| self.fault_error(&fault))?;
         self.progress.tell(Hint::Reset);
         Ok(())
     }

@@ -37,6 +37,27 @@ async fn the_bytes_of_the_log_are_told_before_a_table_is_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_state_that_does_not_fit_its_log_is_told_as_damage() {
+    let node = Node::found("one").await;
+    register(&node, "mcp-a").await.unwrap();
+    let data = node.data();
+    let stopped = node.stop().await;
+    // The log is lost, and with it the mark that would have told. Its last holder may still write.
+    let removed = || std::fs::remove_dir_all(data.join("log")).map_err(|error| error.to_string());
+    wait_for("a lost log", removed, Result::is_ok).await.unwrap();
+    std::fs::remove_file(data.join("log.mark")).unwrap();
+    let refused = stopped.open().await.err();
+    let Some(nexus_raft::OpenError::Store(error @ nexus_raft::StoreError::Damaged { .. })) =
+        refused
+    else {
+        panic!("{refused:?}");
+    };
+    let text = error.to_string();
+    assert!(text.contains("the state is ahead of the log"), "{text}");
+    assert!(text.contains("this member must be replaced"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn three_machines_become_three_voters_and_outlive_their_leader() {
     let one = Node::found("one").await;
     let two = Node::join("two", &one, Role::Voter).await;

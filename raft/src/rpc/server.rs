@@ -184,11 +184,17 @@ impl Core {
         let (core, id) = (self.clone(), id.to_owned());
         let finish = move || {
             let folder = core.receiver.finish(&id)?;
-            core.snapshots.verify(&folder)?;
-            Ok(folder)
+            let too_new = core.snapshots.verify(&folder)?;
+            Ok((folder, too_new))
         };
         let folder = match self.blocking("snapshot-finish", finish).await {
-            Ok(folder) => folder,
+            Ok((folder, None)) => folder,
+            Ok((_unused, Some(text))) => {
+                // The log that comes behind it would stop this node as well.
+                tracing::error!("snapshot: {text}");
+                self.progress.stop(text.clone());
+                return Answer::Failed { text, again: false };
+            }
             Err(error) => return failed(error),
         };
         if let Err(text) = self.snapshot_fits(folder.manifest(), vote.into()) {

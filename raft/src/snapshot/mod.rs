@@ -27,6 +27,7 @@ use nexus_rt::Jobs;
 use crate::store::failpoint::failpoint;
 use crate::store::folder::sync_files;
 use crate::store::lock;
+use crate::store::rocks::Direct;
 use crate::store::state::StateStore;
 use crate::types::SnapshotMeta;
 
@@ -166,11 +167,12 @@ impl Snapshots {
         }
     }
 
-    /// Opens a received snapshot beside its final place and compares it with what it says.
+    /// Opens a received snapshot beside its final place and compares it with what it says; returns
+    /// why this program cannot go on with it, if it cannot.
     ///
     /// # Errors
     /// When it does not open, or holds another state.
-    pub(crate) fn verify(&self, snapshot: &SnapshotFolder) -> io::Result<()> {
+    pub(crate) fn verify(&self, snapshot: &SnapshotFolder) -> io::Result<Option<String>> {
         let mut options = rocksdb::Options::default();
         options.set_paranoid_checks(true);
         let db = rocksdb::DB::open_for_read_only(&options, snapshot.path(), false)
@@ -180,7 +182,11 @@ impl Snapshots {
         if applied != meta.last_log_id || membership != meta.last_membership {
             return Err(io::Error::other("snapshot: holds another state than it says"));
         }
-        Ok(())
+        match nexus_domain::system::known_version(&Direct(&db)) {
+            Ok(_known) => Ok(None),
+            Err(fault) if fault.is_too_old() => Ok(Some(fault.what)),
+            Err(fault) => Err(io::Error::other(fault.to_string())),
+        }
     }
 
     /// Installs a received snapshot as a new generation of the state, on a thread for slow work.

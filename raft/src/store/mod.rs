@@ -76,9 +76,27 @@ pub enum StoreError {
         /// What was found.
         text: String,
     },
+    /// A newer program has gone on with it: the data are well, and this program is too old.
+    #[error("{}: {text}", path.display())]
+    TooNew {
+        /// Which database.
+        path: PathBuf,
+        /// Which program goes on with it.
+        text: String,
+    },
 }
 
 impl StoreError {
+    /// Says in which database a fault of the domain was found, and of which kind it is.
+    pub(crate) fn fault(path: &Path, fault: &nexus_domain::Fault) -> Self {
+        let path = path.to_owned();
+        if fault.is_too_old() {
+            Self::TooNew { path, text: fault.what.clone() }
+        } else {
+            Self::Damaged { path, text: fault.to_string() }
+        }
+    }
+
     /// Says where an I/O error happened.
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
         let path = path.to_owned();

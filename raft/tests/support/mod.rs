@@ -109,21 +109,25 @@ pub(crate) struct Stopped {
 impl Stopped {
     /// Starts it again from its disk.
     pub(crate) async fn start(self) -> Node {
+        self.open().await.unwrap()
+    }
+
+    /// Starts it again from its disk, or says why that cannot be.
+    pub(crate) async fn open(self) -> Result<Node, OpenError> {
         let Self { mut config, folder } = self;
         config.jobs = Jobs::new();
         // In one process the last holders of the old databases may need a moment to let go.
         let deadline = Instant::now() + LIMIT;
         let cluster = loop {
             match Cluster::open(config.clone(), Start::Resume).await {
-                Ok(cluster) => break cluster,
                 Err(error) if error.to_string().contains("lock hold by current process") => {
                     assert!(Instant::now() < deadline, "{error}");
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
-                Err(error) => panic!("{error:?}"),
+                other => break other?,
             }
         };
-        Node { cluster, config, folder }
+        Ok(Node { cluster, config, folder })
     }
 }
 

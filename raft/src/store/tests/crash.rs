@@ -193,7 +193,7 @@ impl Life {
             }
         }
         let folder = receiver.finish(&manifest.id()).unwrap();
-        self.stores.snapshots.verify(&folder).unwrap();
+        assert_eq!(self.stores.snapshots.verify(&folder).unwrap(), None);
         let meta = manifest.meta().unwrap();
         self.stores.machine.install_snapshot(&meta, folder).await.unwrap();
         self.acks.say("installed", DONOR, DONOR_TERM);

@@ -183,7 +183,7 @@ async fn a_transfer_resumes_and_asks_only_for_what_is_missing() {
     let receiver = Receiver::new(&root);
     assert_eq!(receiver.begin(next.clone(), None).unwrap(), []);
     let folder = receiver.finish(&next.id()).unwrap();
-    stores.snapshots.verify(&folder).unwrap();
+    assert_eq!(stores.snapshots.verify(&folder).unwrap(), None);
     let meta = folder.manifest().meta().unwrap();
     stores.machine.install_snapshot(&meta, folder).await.unwrap();
     assert_eq!(stores.digests(), donor.stores.digests());
@@ -339,4 +339,18 @@ async fn a_purged_log_shrinks_on_disk() {
     assert_eq!(kept.len(), 256);
     let kept = stores.log.kept_bytes();
     assert!((16 << 20..17 << 20).contains(&kept), "{kept} bytes of 16 MiB");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_snapshot_of_a_newer_program_is_told_before_it_is_installed() {
+    let (data, script) = (tempfile::tempdir().unwrap(), Script::new(21, 200));
+    let mut stores = Stores::open(data.path()).unwrap();
+    write(&mut stores, &script, 0..100).await;
+    // The state version, one row.
+    let newer = nexus_domain::codec::encode_value(&(nexus_domain::SUPPORTED + 1));
+    stores.state.current().put([0x02], newer).unwrap();
+    stores.build().await;
+    let folder = stores.snapshots.newest_folder().unwrap();
+    let why = stores.snapshots.verify(&folder).unwrap();
+    assert!(why.as_ref().is_some_and(|why| why.contains("too old for the cluster")), "{why:?}");
 }
