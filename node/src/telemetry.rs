@@ -70,6 +70,7 @@ fn describe() {
     describe_histogram!("nexus_checkpoint_seconds", "time for which a checkpoint held applying");
     describe_gauge!("nexus_applied_index", "index up to which the log is applied here");
     describe_gauge!("nexus_member_lag_entries", "entries that each member is behind");
+    describe_gauge!("nexus_members_differing", "members whose state differs, as the leader found");
     describe_gauge!("nexus_tolerance", "voters that may fail before writes stop");
     describe_gauge!("nexus_log_last_index", "last index of the log here");
     describe_gauge!("nexus_log_purged_index", "index up to which entries are gone from the log");

@@ -35,7 +35,7 @@ use crate::timing::profile;
 use crate::transport::quic::{QuicConfig, QuicTransport};
 use crate::transport::{Transport, code};
 use crate::types::Raft;
-use crate::{chores, selftest, upkeep};
+use crate::{chores, compare, selftest, upkeep};
 
 /// How long a leader that stops waits for another to take over.
 const HAND_OVER_LIMIT: Duration = Duration::from_millis(1500);
@@ -129,6 +129,7 @@ impl Cluster {
         jobs.spawn_core("membership", until_stopped(core, runner::run(core.clone())));
         jobs.spawn_core("timers", until_stopped(core, chores::lead(core.clone())));
         jobs.spawn_core("seek", until_stopped(core, chores::seek(core.clone())));
+        jobs.spawn_core("compare", until_stopped(core, compare::run(core.clone())));
         jobs.spawn_core("upkeep", until_stopped(core, upkeep::run(core.clone())));
         jobs.spawn("watch raft", until_stopped(core, watch_raft(core.clone())));
         let announce = chores::announce(core.clone(), founding, describe);
@@ -524,6 +525,7 @@ async fn build(
         notices: Arc::default(),
         freshness: Mutex::new(Freshness::default()),
         sightings: Mutex::new(BTreeMap::new()),
+        difference: Mutex::default(),
         wrong_secrets: Mutex::new(BTreeMap::new()),
         stopping: watch::Sender::new(false),
     }))

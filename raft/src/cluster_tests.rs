@@ -1,5 +1,6 @@
 //! Tests of whole nodes that reach inside: what stalls, is put off, gets old, or is corrupted.
 
+mod compare;
 mod retention;
 mod versions;
 

@@ -12,6 +12,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
 use crate::book::Book;
+use crate::compare::Difference;
 use crate::identity::Authority;
 use crate::link::Link;
 use crate::machine::Progress;
@@ -52,6 +53,8 @@ pub(crate) struct Core {
     pub(crate) freshness: Mutex<Freshness>,
     /// Since when each member has been in its shown state, as this node saw it as leader.
     pub(crate) sightings: Mutex<BTreeMap<NodeId, Sighting>>,
+    /// Whose state differs, as this node found as leader.
+    pub(crate) difference: Mutex<Option<Difference>>,
     /// Wrong secrets per invite, counted by this node as leader.
     pub(crate) wrong_secrets: Mutex<BTreeMap<String, u32>>,
     pub(crate) stopping: watch::Sender<bool>,

@@ -6,13 +6,14 @@
 //! In reading order: `types` (openraft's configuration), `wire` (our encodings), `store/` (log,
 //! state, what is local), `machine` (applying), `snapshot/`, `transport/` and `identity/` (who
 //! talks to whom), `rpc/` (Raft's messages over it), `propose`, `read`, `membership/`, `chores`,
-//! `retention` and `upkeep` (duties), `open` and `cluster` (starting and the handle).
+//! `compare`, `retention` and `upkeep` (duties), `open` and `cluster` (starting and the handle).
 
 mod book;
 mod chores;
 mod cluster;
 #[cfg(test)]
 mod cluster_tests;
+mod compare;
 mod core;
 pub mod identity;
 mod link;
@@ -35,6 +36,7 @@ mod view_status;
 mod wire;
 
 pub use cluster::{Cluster, DigestAt, DigestReport, Invitation, Storage};
+pub use compare::Difference;
 pub use identity::{InviteCode, InviteError, InviteRole};
 pub use machine::Hint;
 pub use nexus_domain::command::{Role, Timing};

@@ -3,6 +3,8 @@
 use minicbor::{Decode, Encode};
 use nexus_domain::NodeId;
 
+use crate::compare::Difference;
+
 /// The cluster at a glance.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Status {
@@ -36,6 +38,9 @@ pub struct Status {
     /// The members, by id.
     #[n(9)]
     pub members: Vec<MemberStatus>,
+    /// Whose state differs, as the leader found it.
+    #[n(10)]
+    pub differs: Option<Difference>,
 }
 
 /// One member.

@@ -91,6 +91,7 @@ impl Core {
             stale: false,
             as_of: None,
             members,
+            differs: lock(&self.difference).clone(),
         }
     }
 

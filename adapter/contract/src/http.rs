@@ -262,9 +262,24 @@ pub struct ClusterView {
     /// The time at which a stale view was known to be true, or in words why none is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub as_of: Option<String>,
+    /// Whose state differs; none when all that were compared have the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub differs: Option<DifferenceView>,
     /// What the user should know, a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+}
+
+/// That the members' states differ where they must be equal, as the leader found it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DifferenceView {
+    /// The index at which digests were compared.
+    pub index: u64,
+    /// Whether most of those that were compared have one state: then the others stop.
+    pub majority: bool,
+    /// The members that have another state than most; without a majority all that were compared.
+    pub members: Vec<String>,
 }
 
 /// The state's digest at one index.

@@ -1,11 +1,13 @@
 //! The cluster as people see it.
 
 use nexus_contract::http::{
-    ClusterView, DigestPoint, DigestView, Done, MemberState, MemberView, Role,
+    ClusterView, DifferenceView, DigestPoint, DigestView, Done, MemberState, MemberView, Role,
 };
 use nexus_contract::{ApiError, ErrorCode};
 use nexus_domain::cluster;
-use nexus_raft::{Cluster, DigestAt, MemberRole, MemberStatus, Status};
+use nexus_raft::{
+    Cluster, Difference, DigestAt, MemberRole, MemberStatus, Status,
+};
 
 use super::{errors, time};
 
@@ -15,14 +17,10 @@ pub(crate) async fn view(handle: &Cluster) -> ClusterView {
 }
 
 fn shown(status: &Status, own: u64) -> ClusterView {
-    let name = |id: u64| {
-        let member = status.members.iter().find(|member| member.id == id);
-        member.map_or_else(|| format!("node {id}"), |member| member.name.clone())
-    };
     ClusterView {
         cluster: status.cluster.clone(),
-        node: name(own),
-        leader: status.leader.map(name),
+        node: name(status, own),
+        leader: status.leader.map(|leader| name(status, leader)),
         term: status.term,
         applied: status.applied,
         quorum: u32::try_from(status.quorum).unwrap_or(u32::MAX),
@@ -33,8 +31,19 @@ fn shown(status: &Status, own: u64) -> ClusterView {
             Some(millis) => time::text(millis),
             None => "not known since this node's start".to_owned(),
         }),
+        differs: status.differs.as_ref().map(|difference| DifferenceView {
+            index: difference.index,
+            majority: difference.majority,
+            members: difference.members.iter().map(|id| name(status, *id)).collect(),
+        }),
         warnings: warnings(status),
     }
+}
+
+/// Returns what people call a member.
+fn name(status: &Status, id: u64) -> String {
+    let member = status.members.iter().find(|member| member.id == id);
+    member.map_or_else(|| format!("node {id}"), |member| member.name.clone())
 }
 
 fn member(member: &MemberStatus) -> MemberView {
@@ -95,6 +104,7 @@ fn warnings(status: &Status) -> Vec<String> {
             in_words(&up, "or")
         ));
     }
+    warnings.extend(status.differs.as_ref().map(|found| difference_warning(status, found)));
     let first = status.members.iter().find(|member| member.id == cluster::FIRST_NODE);
     match first {
         Some(first) if status.members.len() > 1 => warnings.push(format!(
@@ -122,6 +132,24 @@ fn in_words(names: &[&str], last: &str) -> String {
 fn with_verb(names: &[&str]) -> String {
     let verb = if names.len() > 1 { "are" } else { "is" };
     format!("{} {verb}", in_words(names, "and"))
+}
+
+/// Says whose state differs, and what to do.
+fn difference_warning(status: &Status, found: &Difference) -> String {
+    let names: Vec<String> = found.members.iter().map(|id| name(status, *id)).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let first = names.first().copied().unwrap_or("NAME");
+    let (all, index) = (in_words(&names, "and"), found.index);
+    if found.majority {
+        return format!(
+            "the state of {all} differs from that of most members at entry {index}, so it stops; \
+             replace it: nexus node remove {first}, then join again with an empty folder"
+        );
+    }
+    format!(
+        "the states of {all} differ at entry {index}, and no majority has one of them: look at \
+         nexus status --digest on each, replace the one whose disk is damaged, and report it"
+    )
 }
 
 /// Returns this node's digests.
@@ -168,20 +196,31 @@ pub(crate) async fn remove(handle: &Cluster, name: &str) -> Result<Done, ApiErro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nexus_raft::MemberState::{Down, Up};
+    use nexus_raft::MemberState::{self, Down, Up};
 
-    fn status(quorum: u64, tolerance: u64, voters: &[(&str, nexus_raft::MemberState)]) -> Status {
-        let members = voters.iter().zip(1..).map(|((name, state), id)| MemberStatus {
+    fn member((name, state): (&str, MemberState), id: NodeId) -> MemberStatus {
+        MemberStatus {
             id,
-            name: (*name).to_owned(),
+            name: name.to_owned(),
             role: MemberRole::Voter,
-            state: *state,
+            state,
             addresses: Vec::new(),
             version: String::new(),
             lag: 0,
             since: 0,
-        });
-        Status { node: 1, quorum, tolerance, members: members.collect(), ..Status::default() }
+        }
+    }
+
+    fn status(quorum: u64, tolerance: u64, voters: &[(&str, MemberState)]) -> Status {
+        let members = voters.iter().zip(1..).map(|(voter, id)| member(*voter, id)).collect();
+        Status { node: 1, quorum, tolerance, members, ..Status::default() }
+    }
+
+    fn differing(differs: Option<Difference>) -> Status {
+        let voters = [("alpha", Up), ("beta", Up), ("gamma", Up)];
+        let members = voters.into_iter().zip([1, 7, 9]).map(|(voter, id)| member(voter, id));
+        let members = members.collect();
+        Status { node: 1, quorum: 2, tolerance: 1, members, differs, ..Status::default() }
     }
 
     #[test]
@@ -213,5 +252,26 @@ mod tests {
         let found = warnings(&removed);
         let [only] = found.as_slice() else { panic!("{found:?}") };
         assert!(only.starts_with("this node is no member of the cluster any more"), "{only}");
+    }
+
+    #[test]
+    fn whose_state_differs_is_named_for_programs_and_people() {
+        assert_eq!(shown(&differing(None), 1).differs, None);
+        let odd = Difference { index: 128, majority: true, members: vec![7] };
+        let view = shown(&differing(Some(odd)), 1);
+        let members = vec!["beta".to_owned()];
+        let expected = DifferenceView { index: 128, majority: true, members };
+        assert_eq!(view.differs.as_ref(), Some(&expected));
+        let json = serde_json::to_value(&view).unwrap();
+        assert_eq!(json["differs"]["members"][0], "beta", "{json}");
+        let told = |view: &ClusterView, words: &str| {
+            view.warnings.iter().any(|warning| warning.contains(words))
+        };
+        assert!(told(&view, "the state of beta differs from that of most members at entry 128"));
+        assert!(told(&view, "nexus node remove beta"), "{:?}", view.warnings);
+        let split = Difference { index: 64, majority: false, members: vec![1, 9] };
+        let view = shown(&differing(Some(split)), 1);
+        assert!(told(&view, "the states of alpha and gamma differ at entry 64"), "{view:?}");
+        assert!(!told(&view, "node remove"), "nobody is to be removed: {view:?}");
     }
 }

@@ -134,15 +134,19 @@ impl Core {
 
     /// Returns how many entries a member is behind, as the leader knows it.
     pub(crate) fn lag(&self, node: NodeId) -> Option<u64> {
-        let metrics = self.raft().metrics();
-        let metrics = metrics.borrow_watched();
-        let last = metrics.last_log_index.unwrap_or(0);
         if node == self.node {
             return Some(0);
         }
+        let last = self.raft().metrics().borrow_watched().last_log_index.unwrap_or(0);
+        Some(last.saturating_sub(self.matched(node)?))
+    }
+
+    /// Returns up to where a member has the log, as the leader knows it.
+    pub(crate) fn matched(&self, node: NodeId) -> Option<u64> {
+        let metrics = self.raft().metrics();
+        let metrics = metrics.borrow_watched();
         let matched = metrics.replication.as_ref()?.get(&node)?;
-        let matched = matched.as_ref().map_or(0, |id| id.index);
-        Some(last.saturating_sub(matched))
+        Some(matched.as_ref().map_or(0, |id| id.index))
     }
 
     fn planner_view(&self) -> Result<View, Fault> {

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use minicbor::{Decode, Encode};
+use nexus_domain::digest::Digests;
 use nexus_domain::{Rejection, Reply};
 use openraft::raft::{
     AppendEntriesRequest, AppendEntriesResponse, StreamAppendError, StreamAppendResult,
@@ -83,6 +84,14 @@ pub(crate) enum Call {
     Certify {
         #[n(0)]
         node: u64,
+    },
+    /// The leader wants the digests at an index, or tells what most members have there.
+    #[n(14)]
+    Digest {
+        #[n(0)]
+        index: u64,
+        #[n(1)]
+        majority: Option<WireDigests>,
     },
 }
 
@@ -166,6 +175,33 @@ pub(crate) enum Answer {
     /// A certificate (DER).
     #[n(12)]
     Certificate(#[cbor(n(0), with = "minicbor::bytes")] Vec<u8>),
+    /// The digests that are kept of an index, if they are.
+    #[n(14)]
+    Digest {
+        #[n(0)]
+        kept: Option<WireDigests>,
+    },
+}
+
+/// The digests of a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct WireDigests {
+    #[cbor(n(0), with = "minicbor::bytes")]
+    content: [u8; 32],
+    #[cbor(n(1), with = "minicbor::bytes")]
+    books: [u8; 32],
+}
+
+impl From<Digests> for WireDigests {
+    fn from(digests: Digests) -> Self {
+        Self { content: digests.content, books: digests.books }
+    }
+}
+
+impl From<WireDigests> for Digests {
+    fn from(wire: WireDigests) -> Self {
+        Self { content: wire.content, books: wire.books }
+    }
 }
 
 /// Where a member may be reached.

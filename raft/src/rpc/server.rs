@@ -90,7 +90,8 @@ fn check_speaker(call: &Call, from: NodeId) -> Result<(), Refusal> {
         | Call::Status
         | Call::Admit(_)
         | Call::Addresses
-        | Call::Certify { .. } => return Ok(()),
+        | Call::Certify { .. }
+        | Call::Digest { .. } => return Ok(()),
     };
     check_vote(claimed, from)
 }
@@ -262,6 +263,7 @@ impl Core {
             Call::Admit(request) => Answer::Joined(self.admit_machine(request).await),
             Call::Addresses => Answer::Addresses(self.book.whereabouts()),
             Call::Certify { node } => self.certify(node),
+            Call::Digest { index, majority } => self.answer_digest(from, index, majority).await,
             other => unexpected(&other),
         }
     }
