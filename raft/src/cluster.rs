@@ -21,6 +21,7 @@ use crate::membership::runner;
 use crate::open::{Config, MemberFile, OpenError, Start, prepare};
 use crate::propose::{Committed, ProposeError, Request, WAITING_BYTES_MAX, WAITING_MAX};
 use crate::read::{Fresh, ReadError, Rounds};
+use crate::renewal::CertificateLife;
 use crate::rpc::client::Factory;
 use crate::rpc::server::Server;
 use crate::snapshot::Snapshots;
@@ -35,7 +36,7 @@ use crate::timing::profile;
 use crate::transport::quic::{QuicConfig, QuicTransport};
 use crate::transport::{Transport, code};
 use crate::types::Raft;
-use crate::{chores, compare, selftest, upkeep};
+use crate::{chores, compare, renewal, selftest, upkeep};
 
 /// How long a leader that stops waits for another to take over.
 const HAND_OVER_LIMIT: Duration = Duration::from_millis(1500);
@@ -107,11 +108,11 @@ impl Cluster {
         start_raft(&core, &member).await?;
         quic.serve(Arc::new(Server { core: core.clone() }));
         let cluster = Self { core, quic };
-        cluster.spawn_jobs(&config, &member, &identity);
+        cluster.spawn_jobs(&config, &member, identity);
         Ok(cluster)
     }
 
-    fn spawn_jobs(&self, config: &Config, member: &MemberFile, identity: &NodeIdentity) {
+    fn spawn_jobs(&self, config: &Config, member: &MemberFile, identity: NodeIdentity) {
         let (core, jobs) = (&self.core, &config.jobs);
         let describe = ClusterCommand::Describe {
             name: String::new(),
@@ -134,6 +135,8 @@ impl Cluster {
         jobs.spawn("watch raft", until_stopped(core, watch_raft(core.clone())));
         let announce = chores::announce(core.clone(), founding, describe);
         jobs.spawn("announce", until_stopped(core, announce));
+        let renewal = renewal::run(core.clone(), self.quic.clone(), config.data.clone(), identity);
+        jobs.spawn_core("renew certificate", until_stopped(core, renewal));
     }
 
     /// Returns this node's id.
@@ -206,6 +209,12 @@ impl Cluster {
     #[must_use]
     pub fn members_changed(&self) -> watch::Receiver<()> {
         self.core.progress.members.subscribe()
+    }
+
+    /// Returns how this node's certificate stands.
+    #[must_use]
+    pub fn certificate(&self) -> CertificateLife {
+        crate::store::lock(&self.core.certificate).clone()
     }
 
     /// Returns the cluster's status: the leader's view, or this node's, marked stale.
@@ -454,10 +463,9 @@ fn bind(
     config: &Config,
     identity: &NodeIdentity,
 ) -> Result<QuicTransport, OpenError> {
-    let identity = NodeIdentity::new(identity.key().duplicate()?, identity.chain().to_vec())?;
     let config = QuicConfig {
         bind: config.bind,
-        identity,
+        identity: identity.duplicate()?,
         jobs: config.jobs.clone(),
         clock: config.clock.clone(),
     };
@@ -526,6 +534,7 @@ async fn build(
         freshness: Mutex::new(Freshness::default()),
         sightings: Mutex::new(BTreeMap::new()),
         difference: Mutex::default(),
+        certificate: Mutex::default(),
         wrong_secrets: Mutex::new(BTreeMap::new()),
         stopping: watch::Sender::new(false),
     }))

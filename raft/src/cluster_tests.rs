@@ -1,6 +1,7 @@
 //! Tests of whole nodes that reach inside: what stalls, is put off, gets old, or is corrupted.
 
 mod compare;
+mod renewal;
 mod retention;
 mod versions;
 

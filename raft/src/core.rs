@@ -17,6 +17,7 @@ use crate::identity::Authority;
 use crate::link::Link;
 use crate::machine::Progress;
 use crate::read::Rounds;
+use crate::renewal::CertificateLife;
 use crate::rpc::commit_notice::Notices;
 use crate::snapshot::Snapshots;
 use crate::snapshot::receive::Receiver;
@@ -55,6 +56,8 @@ pub(crate) struct Core {
     pub(crate) sightings: Mutex<BTreeMap<NodeId, Sighting>>,
     /// Whose state differs, as this node found as leader.
     pub(crate) difference: Mutex<Option<Difference>>,
+    /// How this node's certificate stands.
+    pub(crate) certificate: Mutex<CertificateLife>,
     /// Wrong secrets per invite, counted by this node as leader.
     pub(crate) wrong_secrets: Mutex<BTreeMap<String, u32>>,
     pub(crate) stopping: watch::Sender<bool>,

@@ -6,7 +6,8 @@
 //! In reading order: `types` (openraft's configuration), `wire` (our encodings), `store/` (log,
 //! state, what is local), `machine` (applying), `snapshot/`, `transport/` and `identity/` (who
 //! talks to whom), `rpc/` (Raft's messages over it), `propose`, `read`, `membership/`, `chores`,
-//! `compare`, `retention` and `upkeep` (duties), `open` and `cluster` (starting and the handle).
+//! `compare`, `retention`, `upkeep` and `renewal` (duties), `open` and `cluster` (starting and the
+//! handle).
 
 mod book;
 mod chores;
@@ -22,6 +23,7 @@ pub mod membership;
 mod open;
 mod propose;
 mod read;
+mod renewal;
 mod retention;
 mod rpc;
 mod selftest;
@@ -43,6 +45,7 @@ pub use nexus_domain::command::{Role, Timing};
 pub use open::{Config, Folder, OpenError, Start, inspect};
 pub use propose::{Committed, ProposeError, Request};
 pub use read::{Fresh, ReadError, Stale};
+pub use renewal::CertificateLife;
 pub use status::{MemberRole, MemberState, MemberStatus, Status};
 pub use store::StoreError;
 pub use store::state::View;

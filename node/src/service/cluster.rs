@@ -6,14 +6,31 @@ use nexus_contract::http::{
 use nexus_contract::{ApiError, ErrorCode};
 use nexus_domain::cluster;
 use nexus_raft::{
-    Cluster, Difference, DigestAt, MemberRole, MemberStatus, Status,
+    CertificateLife, Cluster, Difference, DigestAt, MemberRole, MemberStatus, Status,
 };
 
 use super::{errors, time};
 
+/// So many days before its end a certificate that was not renewed is worth a warning: a quarter of
+/// its life, when it should have been renewed at half of it.
+const CERTIFICATE_DAYS: u64 = 90;
+
 /// Returns the cluster in its leader's view, or in this node's own when no leader answers.
 pub(crate) async fn view(handle: &Cluster) -> ClusterView {
-    shown(&handle.status().await, handle.node())
+    let mut view = shown(&handle.status().await, handle.node());
+    view.warnings.extend(certificate_warning(&handle.certificate(), &view.node));
+    view
+}
+
+/// Says that a node will be cut off when its certificate ends, while there is time to do something.
+fn certificate_warning(life: &CertificateLife, node: &str) -> Option<String> {
+    let trouble = life.trouble.as_ref().filter(|_| life.days_left <= CERTIFICATE_DAYS)?;
+    Some(format!(
+        "the certificate of {node} ends in {} days and could not be renewed ({trouble}): start the \
+         machine that holds authority.key, or put the copies of authority.key and authority.crt \
+         into the data folder of a member and start that one again",
+        life.days_left
+    ))
 }
 
 fn shown(status: &Status, own: u64) -> ClusterView {
@@ -273,5 +290,19 @@ mod tests {
         let view = shown(&differing(Some(split)), 1);
         assert!(told(&view, "the states of alpha and gamma differ at entry 64"), "{view:?}");
         assert!(!told(&view, "node remove"), "nobody is to be removed: {view:?}");
+    }
+
+    #[test]
+    fn a_certificate_is_worth_a_warning_when_its_end_is_near_and_nobody_renews_it() {
+        let life = |days_left, trouble: Option<&str>| CertificateLife {
+            days_left,
+            trouble: trouble.map(str::to_owned),
+        };
+        assert_eq!(certificate_warning(&life(3, None), "alpha"), None);
+        assert_eq!(certificate_warning(&life(91, Some("no signer")), "alpha"), None);
+        let text = certificate_warning(&life(90, Some("no signer is awake")), "alpha").unwrap();
+        for words in ["alpha", "90 days", "no signer is awake", "authority.key"] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
     }
 }

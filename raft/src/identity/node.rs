@@ -181,8 +181,26 @@ impl NodeIdentity {
     /// [`IdentityError::File`] when a file cannot be written.
     pub fn save(&self, folder: &Path) -> Result<(), IdentityError> {
         self.key.save(folder)?;
+        self.save_certificate(folder)
+    }
+
+    /// Saves the certificate alone: a renewed one, over the one before.
+    ///
+    /// # Errors
+    ///
+    /// [`IdentityError::File`] when the file cannot be written.
+    pub(crate) fn save_certificate(&self, folder: &Path) -> Result<(), IdentityError> {
         let text = file::certificates_pem(&self.chain);
         Ok(file::write(&folder.join(CERTIFICATE_FILE), &text)?)
+    }
+
+    /// Returns a copy, with the private half of the key.
+    ///
+    /// # Errors
+    ///
+    /// [`IdentityError::Key`] when the key cannot be read back, which does not happen.
+    pub fn duplicate(&self) -> Result<Self, IdentityError> {
+        Self::new(self.key.duplicate()?, self.chain.clone())
     }
 
     /// Returns the node's key.

@@ -146,7 +146,7 @@ impl Core {
     }
 
     /// Has a certificate made by this node if it signs, else by a member that does.
-    async fn certificate_for(
+    pub(crate) async fn certificate_for(
         &self,
         node: NodeId,
         members: &[nexus_domain::cluster::Member],

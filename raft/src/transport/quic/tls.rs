@@ -272,8 +272,19 @@ fn check_chain(
                 CertificateError::UnknownIssuer | CertificateError::BadSignature
             )
         );
+        let is_over = matches!(
+            error,
+            Error::InvalidCertificate(
+                CertificateError::Expired | CertificateError::ExpiredContext { .. }
+            )
+        );
         refuse(if is_foreign {
             format!("certificate of node {node} is not signed by an authority of cluster {cluster}")
+        } else if is_over {
+            format!(
+                "certificate of node {node} ended more than 90 days ago and was not renewed, or a \
+                 clock is wrong: set the clock, or remove the node and join again"
+            )
         } else {
             format!("certificate of node {node} is not acceptable: {error}")
         })
