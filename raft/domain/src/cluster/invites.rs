@@ -251,7 +251,7 @@ pub(super) fn used(invite: &Invite) -> Stop {
 }
 
 fn ended(invite: &Invite) -> Stop {
-    Rejection::conflict(format!("invite {}: has ended; ask for a new one", invite.id)).into()
+    Rejection::conflict(format!("invite {}: has expired; ask for a new one", invite.id)).into()
 }
 
 fn not_open(invite: &Invite) -> Stop {
