@@ -215,7 +215,7 @@ mod tests {
     use super::*;
     use nexus_raft::MemberState::{self, Down, Up};
 
-    fn member((name, state): (&str, MemberState), id: NodeId) -> MemberStatus {
+    fn member((name, state): (&str, MemberState), id: u64) -> MemberStatus {
         MemberStatus {
             id,
             name: name.to_owned(),

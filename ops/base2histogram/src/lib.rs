@@ -1,4 +1,4 @@
-//! Stands in for the histogram crate that openraft uses (decision 24).
+//! Stands in for the histogram crate that openraft uses (decision 27).
 //!
 //! The original computes the tables of all its sixteen scales, 27 MB, when the first histogram is
 //! made, and openraft makes one at every start. As we build it, openraft only records batch sizes
