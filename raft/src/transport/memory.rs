@@ -44,6 +44,7 @@ struct State {
     links: BTreeMap<(NodeId, NodeId), Link>,
     rule: LinkRule,
     cuts: BTreeSet<(NodeId, NodeId)>,
+    walls: BTreeSet<(NodeId, NodeId)>,
     connections: BTreeMap<(NodeId, NodeId, Lane), Arc<Connection>>,
 }
 
@@ -51,6 +52,7 @@ struct State {
 #[derive(Clone)]
 struct Node {
     directory: Arc<dyn Directory>,
+    key: Vec<u8>,
     handler: Option<Arc<dyn Handler>>,
     jobs: Jobs,
     stop: CancellationToken,
@@ -86,9 +88,21 @@ impl MemoryNet {
         directory: Arc<dyn Directory>,
         jobs: Jobs,
     ) -> MemoryTransport {
+        self.attach_with_key(node, directory, jobs, Self::public_key(node))
+    }
+
+    /// Adds a node that proves this public key, as [`MemoryNet::attach`] does.
+    #[must_use]
+    pub fn attach_with_key(
+        &self,
+        node: NodeId,
+        directory: Arc<dyn Directory>,
+        jobs: Jobs,
+        key: Vec<u8>,
+    ) -> MemoryTransport {
         let stop = jobs.token().child_token();
         self.detach(node);
-        let entry = Node { directory, handler: None, jobs, stop: stop.clone() };
+        let entry = Node { directory, key, handler: None, jobs, stop: stop.clone() };
         self.net.lock().nodes.insert(node, entry);
         MemoryTransport { net: Arc::clone(&self.net), node, stop }
     }
@@ -129,9 +143,19 @@ impl MemoryNet {
         }
     }
 
-    /// Ends all cuts; broken connections stay broken and are dialled anew.
+    /// Builds a wall as a firewall does: `from` cannot dial `to` any more, while connections that
+    /// `to` dials carry both ways.
+    pub fn wall(&self, from: NodeId, to: NodeId) {
+        let mut state = self.net.lock();
+        state.walls.insert((from, to));
+        state.break_connections(|a, b| (a, b) == (from, to));
+    }
+
+    /// Ends all cuts and walls; broken connections stay broken and are dialled anew.
     pub fn heal(&self) {
-        self.net.lock().cuts.clear();
+        let mut state = self.net.lock();
+        state.cuts.clear();
+        state.walls.clear();
     }
 
     /// Returns the address that stands for a node.
@@ -142,7 +166,7 @@ impl MemoryNet {
         SocketAddr::from((Ipv6Addr::new(0xfd00, 0, 0, 0, a, b, c, d), 1))
     }
 
-    /// Returns what stands for the public key of a node.
+    /// Returns what stands for the public key of a node that was attached without one.
     #[must_use]
     pub fn public_key(node: NodeId) -> Vec<u8> {
         format!("key of node {node}").into_bytes()
@@ -173,6 +197,11 @@ impl Net {
 
     fn is_cut(&self, from: NodeId, to: NodeId) -> bool {
         self.lock().cuts.contains(&(from, to))
+    }
+
+    fn cannot_dial(&self, from: NodeId, to: NodeId) -> bool {
+        let walled = self.lock().walls.contains(&(from, to));
+        walled || self.is_cut(from, to) || self.is_cut(to, from)
     }
 }
 
@@ -251,7 +280,7 @@ impl MemoryTransport {
         let there = self.net.draw(self.node, to);
         let back = self.net.draw(to, self.node);
         // A lost packet of a handshake is sent again; a cut lets none through.
-        let silent = self.net.is_cut(self.node, to) || self.net.is_cut(to, self.node);
+        let silent = self.net.cannot_dial(self.node, to);
         let arrives = Instant::now() + there.delay + back.delay;
         if silent || arrives > deadline {
             tokio::time::sleep_until(deadline).await;
@@ -275,9 +304,9 @@ impl MemoryTransport {
         theirs: &Node,
     ) -> Result<Arc<Connection>, Refusal> {
         let (hello, answer): (Hello, Hello) = (ours.directory.hello(), theirs.directory.hello());
-        ours.directory.admit(to, &MemoryNet::public_key(to), lane)?;
+        ours.directory.admit(to, &theirs.key, lane)?;
         hello::check(&answer, &hello, self.node)?;
-        theirs.directory.admit(self.node, &MemoryNet::public_key(self.node), lane)?;
+        theirs.directory.admit(self.node, &ours.key, lane)?;
         theirs.directory.check_hello(&hello)?;
         hello::check(&hello, &answer, to)?;
         ours.directory.check_hello(&answer)?;
@@ -298,7 +327,8 @@ impl MemoryTransport {
         connection: &Connection,
         theirs: &Node,
     ) -> Result<(), CallError> {
-        let key = MemoryNet::public_key(self.node);
+        let ours = self.net.lock().nodes.get(&self.node).map(|node| node.key.clone());
+        let key = ours.unwrap_or_default();
         theirs.directory.admit(self.node, &key, lane).map_err(|Refusal { code, text }| {
             connection.over.cancel();
             self.net.lock().connections.remove(&(self.node, to, lane));

@@ -48,6 +48,19 @@ async fn delay_is_kept_within_its_bounds() {
 }
 
 #[tokio::test]
+async fn a_wall_stops_dials_one_way_and_lets_answers_through() {
+    let (_world, net, one, two) = two().await;
+    one.call(2, Lane::Rpc, say(ECHO, b""), LIMIT).await.unwrap();
+    net.wall(1, 2);
+    let limit = Duration::from_millis(50);
+    let walled = one.call(2, Lane::Rpc, say(ECHO, b""), limit).await;
+    assert_eq!(walled, Err(CallError::TimedOut { node: 2, sent: false }));
+    two.call(1, Lane::Rpc, say(ECHO, b""), LIMIT).await.unwrap();
+    net.heal();
+    one.call(2, Lane::Rpc, say(ECHO, b""), LIMIT).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_request_can_be_handled_twice() {
     let (_world, net, one, two) = two().await;
     net.set_rule(LinkRule { duplicate: 0.5, ..LinkRule::default() });
