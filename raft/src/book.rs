@@ -163,6 +163,11 @@ impl Book {
         self.others().into_iter().map(|node| Whereabouts { node, addresses: at(node) }).collect()
     }
 
+    /// Returns the public key (SPKI DER) of a member.
+    pub(crate) fn public_key(&self, node: NodeId) -> Option<Vec<u8>> {
+        lock(&self.pages).members.get(&node).map(|member| member.public_key.clone())
+    }
+
     /// Returns the other members that this node knows of.
     pub(crate) fn others(&self) -> Vec<NodeId> {
         let pages = lock(&self.pages);

@@ -5,21 +5,24 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use nexus_domain::command::ClusterCommand;
-use nexus_domain::{Actor, Command, SUPPORTED, SystemCommand};
+use nexus_domain::{Actor, Command, NodeId, SUPPORTED, SystemCommand};
 use openraft::async_runtime::WatchReceiver as _;
 
 use crate::core::Core;
 use crate::propose::Request;
 use crate::rpc::message::{Answer, Call};
 use crate::store::lock;
-use crate::transport::{Lane, Transport as _};
-use crate::wire::{decode, encode};
+use crate::transport::Transport as _;
 
 /// How long the leader sleeps at most before it looks at the first due thing again.
 const LOOK_AT_LEAST_EVERY: Duration = Duration::from_secs(30);
 /// How often a node without a leader asks where the others are.
 const SEEK_EVERY: Duration = Duration::from_secs(1);
+/// How many are asked at once: all of a small cluster, and in a large one dead members, which take
+/// their whole time, hold up no more than a few.
+const SEEK_AT_ONCE: usize = 8;
 /// How long a member may take to say it.
 const SEEK_LIMIT: Duration = Duration::from_secs(1);
 /// The pause after a proposal of its own failed.
@@ -52,31 +55,21 @@ pub(crate) async fn lead(core: Arc<Core>) {
     }
 }
 
-/// While this node knows no leader or reaches none, asks the members it reaches where the others
-/// are: two whose addresses both changed find each other through a third.
+/// While this node knows no leader, does not hear it or does not reach it directly, asks the
+/// members where the others are: two whose addresses both changed find each other through a third.
+/// The leader is asked too, and its answer ends the use of a relay.
 pub(crate) async fn seek(core: Arc<Core>) {
     loop {
         tokio::time::sleep(SEEK_EVERY).await;
-        let lost = core.leader().is_none() || lock(&core.freshness).failing_since.is_some();
-        if !lost {
+        let leader = core.leader();
+        let lost = leader.is_none() || core.reach.lost() == leader || !core.hears_leader();
+        if !lost && core.freshness.failing_for().is_none() {
             continue;
         }
-        for member in core.book.others() {
-            let call = encode(&Call::Addresses);
-            let answer = core.link.call(member, Lane::Rpc, call, SEEK_LIMIT).await;
-            let Ok(Answer::Addresses(all)) = answer
-                .map_or_else(|error| Err(error.to_string()), |bytes| decode::<Answer>(&bytes))
-            else {
-                continue;
-            };
-            for place in all {
-                let addresses: Vec<SocketAddr> =
-                    place.addresses.iter().filter_map(|address| address.parse().ok()).collect();
-                if place.node != core.node {
-                    core.book.hint(Some(place.node), &addresses);
-                }
-            }
-        }
+        let mut members = core.book.others();
+        members.sort_by_key(|member| Some(*member) != leader);
+        let asking = futures::stream::iter(members);
+        asking.for_each_concurrent(SEEK_AT_ONCE, |member| core.ask_addresses(member)).await;
     }
 }
 
@@ -117,10 +110,27 @@ pub(crate) async fn announce(
 }
 
 impl Core {
+    /// Asks a member where the others are, and notes what it says.
+    async fn ask_addresses(&self, member: NodeId) {
+        let answer = self.ask(member, &Call::Addresses, SEEK_LIMIT).await;
+        let Ok(Answer::Addresses(all)) = answer else { return };
+        for place in all {
+            let addresses: Vec<SocketAddr> =
+                place.addresses.iter().filter_map(|address| address.parse().ok()).collect();
+            if place.node != self.node {
+                self.book.hint(Some(place.node), &addresses);
+            }
+        }
+    }
+
     fn renew_book(&self) {
         match self.book.renew(&self.state) {
             // Who was removed is cut off at once, long streams included.
-            Ok(gone) => gone.into_iter().for_each(|node| self.link.disconnect(node)),
+            Ok(gone) => {
+                self.reach.forget(&gone);
+                self.freshness.forget(&gone);
+                gone.into_iter().for_each(|node| self.link.disconnect(node));
+            }
             Err(fault) => tracing::error!("members: {fault}"),
         }
     }

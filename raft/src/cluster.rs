@@ -13,13 +13,15 @@ use rustls::pki_types::CertificateDer;
 use tokio::sync::{Semaphore, broadcast, watch};
 
 use crate::book::{Book, Myself};
-use crate::core::{Core, Freshness, Requests};
+use crate::core::{Core, Requests};
+use crate::freshness::Freshness;
 use crate::identity::{Authority, InviteCode, InviteRole, NodeIdentity};
 use crate::link::Link;
 use crate::machine::{Hint, Machine, Progress};
 use crate::membership::runner;
 use crate::open::{Config, MemberFile, OpenError, Start, prepare};
 use crate::propose::{Committed, ProposeError, Request, WAITING_BYTES_MAX, WAITING_MAX};
+use crate::reach::Reach;
 use crate::read::{Fresh, ReadError, Rounds};
 use crate::renewal::CertificateLife;
 use crate::rpc::client::Factory;
@@ -107,36 +109,11 @@ impl Cluster {
         core.link.set(Arc::new(quic.clone()));
         start_raft(&core, &member).await?;
         quic.serve(Arc::new(Server { core: core.clone() }));
-        let cluster = Self { core, quic };
-        cluster.spawn_jobs(&config, &member, identity);
-        Ok(cluster)
-    }
-
-    fn spawn_jobs(&self, config: &Config, member: &MemberFile, identity: NodeIdentity) {
-        let (core, jobs) = (&self.core, &config.jobs);
-        let describe = ClusterCommand::Describe {
-            name: String::new(),
-            host: config.host.clone(),
-            addresses: config.advertised(self.address()),
-        };
-        let founding = member.founder.then(|| ClusterCommand::Found {
-            cluster: member.cluster.clone(),
-            authority: member.authority.clone(),
-            public_key: identity.key().public_key(),
-            name: member.name.clone(),
-            host: member.host.clone(),
-        });
-        jobs.spawn_core("follow state", until_stopped(core, chores::follow_state(core.clone())));
-        jobs.spawn_core("membership", until_stopped(core, runner::run(core.clone())));
-        jobs.spawn_core("timers", until_stopped(core, chores::lead(core.clone())));
-        jobs.spawn_core("seek", until_stopped(core, chores::seek(core.clone())));
-        jobs.spawn_core("compare", until_stopped(core, compare::run(core.clone())));
-        jobs.spawn_core("upkeep", until_stopped(core, upkeep::run(core.clone())));
-        jobs.spawn("watch raft", until_stopped(core, watch_raft(core.clone())));
-        let announce = chores::announce(core.clone(), founding, describe);
-        jobs.spawn("announce", until_stopped(core, announce));
-        let renewal = renewal::run(core.clone(), self.quic.clone(), config.data.clone(), identity);
-        jobs.spawn_core("renew certificate", until_stopped(core, renewal));
+        let address = core.link.local_address();
+        spawn_jobs(&core, &config, &member, address);
+        let renewal = renewal::run(core.clone(), quic.clone(), config.data.clone(), identity);
+        config.jobs.spawn_core("renew certificate", until_stopped(&core, renewal));
+        Ok(Self { core, quic })
     }
 
     /// Returns this node's id.
@@ -402,6 +379,37 @@ fn digest_at(index: u64, digests: &digest::Digests) -> DigestAt {
     }
 }
 
+/// Starts what a node does beside answering.
+pub(crate) fn spawn_jobs(
+    core: &Arc<Core>,
+    config: &Config,
+    member: &MemberFile,
+    address: Option<SocketAddr>,
+) {
+    let jobs = &config.jobs;
+    let describe = ClusterCommand::Describe {
+        name: String::new(),
+        host: config.host.clone(),
+        addresses: address.map(|address| config.advertised(address)).unwrap_or_default(),
+    };
+    let founding = member.founder.then(|| ClusterCommand::Found {
+        cluster: member.cluster.clone(),
+        authority: member.authority.clone(),
+        public_key: core.key.public_key(),
+        name: member.name.clone(),
+        host: member.host.clone(),
+    });
+    jobs.spawn_core("follow state", until_stopped(core, chores::follow_state(core.clone())));
+    jobs.spawn_core("membership", until_stopped(core, runner::run(core.clone())));
+    jobs.spawn_core("timers", until_stopped(core, chores::lead(core.clone())));
+    jobs.spawn_core("seek", until_stopped(core, chores::seek(core.clone())));
+    jobs.spawn_core("compare", until_stopped(core, compare::run(core.clone())));
+    jobs.spawn_core("upkeep", until_stopped(core, upkeep::run(core.clone())));
+    jobs.spawn("watch raft", until_stopped(core, watch_raft(core.clone())));
+    let announce = chores::announce(core.clone(), founding, describe);
+    jobs.spawn("announce", until_stopped(core, announce));
+}
+
 /// Runs a job until the node stops.
 fn until_stopped(
     core: &Arc<Core>,
@@ -428,10 +436,11 @@ async fn watch_raft(core: Arc<Core>) {
     let mut leader = None;
     loop {
         let now = metrics.borrow_and_update().current_leader;
-        if now != leader && now.is_some() {
+        if let Some(leads) = now.filter(|leads| leader != Some(*leads)) {
+            core.reach.leader_is(leads);
             metrics::counter!("nexus_leader_changes_total").increment(1);
             tracing::info!(leader = now, "leader changed");
-            crate::store::lock(&core.freshness).failing_since = None;
+            core.freshness.hopeful();
         }
         leader = now;
         if metrics.changed().await.is_err() {
@@ -473,7 +482,7 @@ fn bind(
 }
 
 /// Opens the stores and puts the parts together.
-async fn build(
+pub(crate) async fn build(
     config: &Config,
     member: &MemberFile,
     identity: &NodeIdentity,
@@ -505,6 +514,9 @@ async fn build(
         .timing
         .or(recorded.map(|info| info.timing))
         .unwrap_or(nexus_domain::command::Timing::Wired);
+    let progress = Arc::new(Progress::new());
+    let clock = config.clock.clone();
+    let freshness = Freshness::new(member.node, boot, clock, progress.clone());
     let waiting = usize::try_from(WAITING_MAX).unwrap_or(usize::MAX);
     let bytes = usize::try_from(WAITING_BYTES_MAX).unwrap_or(usize::MAX);
     Ok(Arc::new(Core {
@@ -514,7 +526,7 @@ async fn build(
         log,
         state,
         snapshots,
-        progress: Arc::new(Progress::new()),
+        progress,
         link: Arc::new(Link::new()),
         clock: config.clock.clone(),
         jobs: config.jobs.clone(),
@@ -531,7 +543,9 @@ async fn build(
         },
         rounds: Rounds::default(),
         notices: Arc::default(),
-        freshness: Mutex::new(Freshness::default()),
+        freshness: Arc::new(freshness),
+        reach: Reach::new(),
+        key: identity.key().duplicate()?,
         sightings: Mutex::new(BTreeMap::new()),
         difference: Mutex::default(),
         certificate: Mutex::default(),
@@ -541,7 +555,7 @@ async fn build(
 }
 
 /// Builds Raft, and makes the first membership if this node founded the cluster.
-async fn start_raft(core: &Arc<Core>, member: &MemberFile) -> Result<(), OpenError> {
+pub(crate) async fn start_raft(core: &Arc<Core>, member: &MemberFile) -> Result<(), OpenError> {
     let fail = |error: String| OpenError::Raft(error);
     let machine = Machine::new(
         core.state.clone(),
@@ -556,10 +570,12 @@ async fn start_raft(core: &Arc<Core>, member: &MemberFile) -> Result<(), OpenErr
         transport: core.link.clone(),
         jobs: core.jobs.clone(),
         notices: core.notices.clone(),
+        freshness: core.freshness.clone(),
     };
     let raft = Raft::build(core.node, Arc::new(config), network, core.log.clone(), machine)
         .await
         .map_err(|error| fail(error.to_string()))?;
+    core.freshness.set_metrics(raft.metrics());
     // Set before it runs; it was empty until now.
     drop(core.raft.set(raft));
     core.raft().run();

@@ -1,9 +1,14 @@
-//! Tests of whole nodes that reach inside: what stalls, is put off, gets old, or is corrupted.
+//! Tests of whole nodes that reach inside: what stalls, is put off, gets old, is corrupted or cut
+//! off.
 
+mod age;
 mod compare;
+mod relays;
 mod renewal;
 mod retention;
+mod seek;
 mod versions;
+mod world;
 
 use std::fmt::Debug;
 use std::net::SocketAddr;

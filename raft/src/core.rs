@@ -13,9 +13,11 @@ use tokio::time::Instant;
 
 use crate::book::Book;
 use crate::compare::Difference;
-use crate::identity::Authority;
+use crate::freshness::Freshness;
+use crate::identity::{Authority, NodeKey};
 use crate::link::Link;
 use crate::machine::Progress;
+use crate::reach::Reach;
 use crate::read::Rounds;
 use crate::renewal::CertificateLife;
 use crate::rpc::commit_notice::Notices;
@@ -51,7 +53,10 @@ pub(crate) struct Core {
     pub(crate) requests: Requests,
     pub(crate) rounds: Rounds,
     pub(crate) notices: Arc<Notices>,
-    pub(crate) freshness: Mutex<Freshness>,
+    pub(crate) freshness: Arc<Freshness>,
+    pub(crate) reach: Reach,
+    /// The node's key: what other members pass on in its name is signed with it.
+    pub(crate) key: NodeKey,
     /// Since when each member has been in its shown state, as this node saw it as leader.
     pub(crate) sightings: Mutex<BTreeMap<NodeId, Sighting>>,
     /// Whose state differs, as this node found as leader.
@@ -81,15 +86,6 @@ pub(crate) struct Anchor {
     pub(crate) term: u64,
     pub(crate) tick: u64,
     pub(crate) boot_millis: u64,
-}
-
-/// What is known of how fresh the local state is.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Freshness {
-    /// Wall clock at the start of the last round that a quorum confirmed.
-    pub(crate) confirmed_wall_millis: Option<u64>,
-    /// Since when rounds have failed without a success.
-    pub(crate) failing_since: Option<Instant>,
 }
 
 /// What the leader saw of a member.

@@ -5,9 +5,9 @@
 //!
 //! In reading order: `types` (openraft's configuration), `wire` (our encodings), `store/` (log,
 //! state, what is local), `machine` (applying), `snapshot/`, `transport/` and `identity/` (who
-//! talks to whom), `rpc/` (Raft's messages over it), `propose`, `read`, `membership/`, `chores`,
-//! `compare`, `retention`, `upkeep` and `renewal` (duties), `open` and `cluster` (starting and the
-//! handle).
+//! talks to whom), `rpc/` (Raft's messages over it), `propose`, `read`, `freshness`, `reach` and
+//! `relay` (the way to the leader), `membership/`, `chores`, `compare`, `retention`, `upkeep` and
+//! `renewal` (duties), `open` and `cluster` (starting and the handle).
 
 mod book;
 mod chores;
@@ -16,13 +16,16 @@ mod cluster;
 mod cluster_tests;
 mod compare;
 mod core;
+mod freshness;
 pub mod identity;
 mod link;
 mod machine;
 pub mod membership;
 mod open;
 mod propose;
+mod reach;
 mod read;
+mod relay;
 mod renewal;
 mod retention;
 mod rpc;

@@ -25,11 +25,10 @@ use tokio::time::Instant;
 
 use crate::cluster::is_disk_full;
 use crate::core::{Anchor, Core};
+use crate::reach::{Missed, Way};
 use crate::rpc::message::{Answer, Call};
 use crate::store::lock;
-use crate::transport::{CallError, Lane, Transport as _};
 use crate::types::{LogData, Outcome};
-use crate::wire::{decode, encode};
 
 /// After this long without an answer a write is unknown.
 pub(crate) const WRITE_LIMIT: Duration = Duration::from_secs(10);
@@ -88,12 +87,15 @@ pub enum ProposeError {
     /// It may or may not have been done.
     #[error(
         "outcome unknown: no answer within {} s; it may have been done: repeat the call with \
-         request id {request} to learn it, nothing is done twice",
-        WRITE_LIMIT.as_secs()
+         request id {request} to learn it, nothing is done twice{}",
+        WRITE_LIMIT.as_secs(),
+        refused.as_deref().map(refusal_text).unwrap_or_default()
     )]
     Unknown {
         /// The id to ask again with.
         request: String,
+        /// Why other members refuse this node, if one does: then asking again is of no use.
+        refused: Option<String>,
     },
     /// Too much waits already.
     #[error(
@@ -122,6 +124,10 @@ pub enum ProposeError {
     /// The node cannot go on.
     #[error("node: has stopped working: {0}")]
     Fatal(String),
+}
+
+fn refusal_text(refused: &str) -> String {
+    format!("; but another member refuses this node: {refused}")
 }
 
 /// One try at one leader.
@@ -221,10 +227,10 @@ impl Core {
         open.parked = matches!(result, Err(ProposeError::Unknown { .. }));
         let (index, outcome) = result?;
         // A commit proves a quorum: reads need not assume any more that there is none.
-        lock(&self.freshness).failing_since = None;
+        self.freshness.hopeful();
         let reply = outcome.map_err(ProposeError::Rejected)?;
         let left = WRITE_LIMIT.saturating_sub(begun.elapsed());
-        let applied_here = self.wait_applied(index, left).await;
+        let applied_here = self.wait_here(index, left).await;
         Ok(Committed { reply, index, applied_here, request: id })
     }
 
@@ -249,20 +255,6 @@ impl Core {
         }))
     }
 
-    /// Waits until another node than `leader` leads.
-    async fn another_leads(&self, leader: NodeId) {
-        let mut metrics = self.raft().server_metrics();
-        loop {
-            let now = metrics.borrow_and_update().current_leader;
-            if now.is_some_and(|now| now != leader) {
-                return;
-            }
-            if metrics.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        }
-    }
-
     /// Tries leaders until one answers or time is up.
     async fn drive(
         &self,
@@ -273,7 +265,6 @@ impl Core {
         let mut maybe_written = false;
         let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_millis(250));
         let mut told: Option<NodeId> = None;
-        let mut asked = 0_usize;
         loop {
             let limit = if maybe_written { WRITE_LIMIT } else { self.profile.patience() };
             let left = limit.saturating_sub(begun.elapsed());
@@ -281,15 +272,15 @@ impl Core {
                 return Err(self.give_up(maybe_written, proposal));
             }
             let known = self.leader();
-            let Some(leader) = told.take().or(known).or_else(|| self.someone(&mut asked)) else {
-                self.leader_change(None, left).await;
+            let Some(way) = self.way(told.take()).await else {
+                self.leader_change(None, backoff.next().min(left)).await;
                 continue;
             };
             let whole = WRITE_LIMIT.saturating_sub(begun.elapsed());
-            match self.try_leader(leader, bytes, proposal, whole).await {
+            match self.try_way(way, bytes, proposal, whole).await {
                 Try::Applied { index, outcome } => return Ok((index, outcome)),
                 Try::NotLeader(other) => {
-                    told = other.filter(|other| *other != leader);
+                    told = other.filter(|other| *other != way.leader(self.node));
                     if told.is_none() {
                         self.leader_change(known, backoff.next().min(left)).await;
                     }
@@ -307,59 +298,30 @@ impl Core {
         }
     }
 
-    /// Returns another member in turn: a node that knows no leader asks the others who leads.
-    fn someone(&self, asked: &mut usize) -> Option<NodeId> {
-        let others = self.book.others();
-        let next = others.get(asked.checked_rem(others.len())?).copied();
-        *asked = asked.saturating_add(1);
-        next
-    }
-
     fn give_up(&self, maybe_written: bool, proposal: &Proposal) -> ProposeError {
         if maybe_written {
-            return ProposeError::Unknown { request: request_text(&proposal.request) };
+            let refused = lock(&self.refused).clone();
+            return ProposeError::Unknown { request: request_text(&proposal.request), refused };
         }
         ProposeError::NoQuorum { missing: self.who_is_missing(), retry_after: NO_QUORUM_RETRY }
     }
 
-    async fn try_leader(
-        &self,
-        leader: NodeId,
-        bytes: &Bytes,
-        proposal: &Proposal,
-        limit: Duration,
-    ) -> Try {
-        if leader == self.node {
-            let written = self.write_here(self.node, proposal.clone());
-            // Dropping the wait leaves the entry where it is: it may still be done.
-            return tokio::time::timeout(limit, written).await.unwrap_or(Try::Maybe);
-        }
-        let call = encode(&Call::Propose(bytes.clone()));
-        let calling = self.link.call(leader, Lane::Rpc, call, limit);
-        // A leader that dies says nothing: another one that is known by then is asked at once.
-        let answered = tokio::select! {
-            biased;
-            answered = calling => answered,
-            () = self.another_leads(leader) => return Try::Maybe,
+    async fn try_way(&self, way: Way, bytes: &Bytes, proposal: &Proposal, limit: Duration) -> Try {
+        let answered = match way {
+            Way::Here => {
+                let written = self.write_here(self.node, proposal.clone());
+                // Dropping the wait leaves the entry where it is: it may still be done.
+                return tokio::time::timeout(limit, written).await.unwrap_or(Try::Maybe);
+            }
+            Way::Direct(leader) => {
+                self.ask_toward(leader, leader, &Call::Propose(bytes.clone()), limit).await
+            }
+            Way::Relay { by, leader } => self.propose_through(by, leader, bytes, limit).await,
         };
         match answered {
-            Ok(answer) => {
-                *lock(&self.refused) = None;
-                match decode::<Answer>(&answer) {
-                    Ok(answer) => read_answer(answer),
-                    Err(text) => {
-                        tracing::warn!(leader, "proposal: answer cannot be read: {text}");
-                        Try::Maybe
-                    }
-                }
-            }
-            Err(error) => {
-                tracing::debug!(leader, "proposal: {error}");
-                if let CallError::Refused { text, sent: false, .. } = &error {
-                    *lock(&self.refused) = Some(text.clone());
-                }
-                if error.certainly_not_sent() { Try::NotLeader(None) } else { Try::Maybe }
-            }
+            Ok(answer) => read_answer(answer),
+            Err(Missed { sent: true, .. }) => Try::Maybe,
+            Err(Missed { sent: false, .. }) => Try::NotLeader(None),
         }
     }
 
@@ -448,12 +410,20 @@ impl Core {
                 name.map_or_else(|| format!("node {id}"), |member| member.name.clone())
             })
             .collect();
-        if others.is_empty() {
+        let relay = self.reach.failure();
+        let relay = relay.map(|text| format!(" (asked to relay: {text})")).unwrap_or_default();
+        if voters == [self.node] {
             return "this node has not become leader yet; try again in a moment".to_owned();
+        }
+        if voters.is_empty() {
+            return format!(
+                "no leader is reachable, and none has reached this node since it joined: check \
+                 the network{relay}"
+            );
         }
         format!(
             "no leader is reachable; of {} voters {} must be awake and reachable (the others: {}): \
-             wake them or check the network",
+             wake them or check the network{relay}",
             voters.len(),
             voters.len() / 2 + 1,
             others.join(", ")

@@ -12,20 +12,16 @@ use std::future::Future;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use nexus_domain::{Fault, NodeId};
+use nexus_domain::Fault;
 use openraft::ReadPolicy;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::core::Core;
-use crate::rpc::message::{Answer, Call};
+use crate::rpc::message::{Answer, Ask};
 use crate::store::lock;
 use crate::store::state::View;
-use crate::transport::{Lane, Transport as _};
-use crate::wire::{decode, encode};
 
-/// How long one round may take before another is begun.
-const ROUND_LIMIT: Duration = Duration::from_secs(2);
 /// The pause after a round that failed.
 const ROUND_PAUSE: Duration = Duration::from_millis(50);
 
@@ -74,8 +70,6 @@ struct Queue {
 pub(crate) struct Round {
     /// What a read must wait for.
     pub(crate) index: u64,
-    /// When the round began.
-    started_wall_millis: u64,
 }
 
 impl Core {
@@ -88,8 +82,9 @@ impl Core {
         query: impl FnOnce(&View<'_>) -> Result<T, Fault> + Send,
     ) -> Result<Fresh<T>, ReadError> {
         let confirmed = self.confirm().await;
-        let (value, applied) = self.state.view(|view| Ok((query(view)?, view.applied()?)))?;
+        // Before the view is taken: what it says holds for views of later states only.
         let stale = (!confirmed).then(|| self.staleness());
+        let (value, applied) = self.state.view(|view| Ok((query(view)?, view.applied()?)))?;
         Ok(Fresh { value, applied, stale })
     }
 
@@ -98,13 +93,9 @@ impl Core {
     pub(crate) async fn confirm(self: &std::sync::Arc<Self>) -> bool {
         let patience = self.profile.patience();
         let begun = Instant::now();
-        let failing = lock(&self.freshness).failing_since;
-        if failing.is_some_and(|since| since.elapsed() >= patience) {
+        if self.hopeless() {
             // Known for longer than the bound: answer at once, and look again beside.
-            let core = self.clone();
-            self.jobs.spawn("read probe", async move {
-                let _probed = core.round().await;
-            });
+            self.probe();
             return false;
         }
         while begun.elapsed() < patience {
@@ -112,14 +103,7 @@ impl Core {
             match tokio::time::timeout(left, self.round()).await {
                 Ok(Ok(round)) => {
                     let left = patience.saturating_sub(begun.elapsed());
-                    let applied = self.wait_applied(round.index, left).await;
-                    if applied {
-                        let mut freshness = lock(&self.freshness);
-                        let known = freshness.confirmed_wall_millis;
-                        freshness.confirmed_wall_millis =
-                            known.max(Some(round.started_wall_millis));
-                    }
-                    return applied;
+                    return self.wait_here(round.index, left).await;
                 }
                 Ok(Err(())) => tokio::time::sleep(ROUND_PAUSE).await,
                 Err(_elapsed) => return false,
@@ -128,10 +112,23 @@ impl Core {
         false
     }
 
+    /// Returns whether it is known for longer than a failover takes that no leader answers.
+    pub(crate) fn hopeless(&self) -> bool {
+        self.freshness.failing_for().is_some_and(|failing| failing >= self.profile.patience())
+    }
+
+    /// Looks beside whether a leader answers again.
+    pub(crate) fn probe(self: &std::sync::Arc<Self>) {
+        let core = self.clone();
+        self.jobs.spawn("read probe", async move {
+            let _probed = core.round().await;
+        });
+    }
+
     fn staleness(&self) -> Stale {
-        let as_of = lock(&self.freshness).confirmed_wall_millis;
+        let as_of = self.freshness.as_of();
         let note = match as_of {
-            Some(_) => "no quorum answers; this is what this node knew then".to_owned(),
+            Some(_) => "not confirmed by a leader; this is what this node knew then".to_owned(),
             None => {
                 let at = self.progress.applied.borrow().clock.at;
                 format!(
@@ -169,35 +166,33 @@ impl Core {
                 }
                 std::mem::take(&mut queue.waiting)
             };
-            let started_wall = self.clock.wall_millis();
-            let asked = tokio::time::timeout(ROUND_LIMIT, self.ask_index()).await;
-            let index = asked.unwrap_or_else(|_elapsed| Err("no answer in time".to_owned()));
-            {
-                let mut freshness = lock(&self.freshness);
-                match &index {
-                    Ok(_) => freshness.failing_since = None,
-                    Err(text) => {
-                        tracing::debug!("read index: {text}");
-                        freshness.failing_since.get_or_insert_with(Instant::now);
-                    }
+            let began = self.clock.boot_millis();
+            let asked = tokio::time::timeout(self.profile.round(), self.ask_index()).await;
+            let round = match asked.unwrap_or_else(|_elapsed| Err("no answer in time".to_owned())) {
+                Ok(index) => {
+                    self.freshness.confirmed(index, began);
+                    Ok(Round { index })
                 }
-            }
+                Err(text) => {
+                    tracing::debug!("read index: {text}");
+                    self.freshness.failed();
+                    Err(())
+                }
+            };
             for waiter in waiting {
-                let index = match &index {
-                    Ok(index) => Ok(Round { index: *index, started_wall_millis: started_wall }),
-                    Err(_told) => Err(()),
-                };
                 // Who stopped waiting does not want to know.
-                let _gone = waiter.send(index);
+                let _gone = waiter.send(round);
             }
         }
     }
 
     async fn ask_index(&self) -> Result<u64, String> {
-        match self.leader() {
-            None => Err("no leader is known".to_owned()),
-            Some(leader) if leader == self.node => self.lead_index().await,
-            Some(leader) => self.ask_leader(leader).await,
+        if self.leads() {
+            return self.lead_index().await;
+        }
+        match self.ask_leader(&Ask::ReadIndex).await? {
+            Answer::ReadIndex { index } => Ok(index),
+            _ => Err("the leader answered something else".to_owned()),
         }
     }
 
@@ -206,16 +201,5 @@ impl Core {
         let linearizer = self.raft().get_read_linearizer(ReadPolicy::ReadIndex).await;
         let linearizer = linearizer.map_err(|error| error.to_string())?;
         Ok(linearizer.read_log_id().index())
-    }
-
-    async fn ask_leader(&self, leader: NodeId) -> Result<u64, String> {
-        let call = encode(&Call::ReadIndex);
-        let answer = self.link.call(leader, Lane::Rpc, call, ROUND_LIMIT).await;
-        let bytes = answer.map_err(|error| error.to_string())?;
-        match decode::<Answer>(&bytes)? {
-            Answer::ReadIndex { index } => Ok(index),
-            Answer::Failed { text, .. } => Err(text),
-            _ => Err(format!("node {leader} answered something else")),
-        }
     }
 }

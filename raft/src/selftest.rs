@@ -10,11 +10,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use nexus_domain::NodeId;
-use nexus_rt::Jobs;
+use nexus_rt::{Jobs, SystemClock};
 use openraft::EmptyNode;
 use openraft::network::{RPCOption, RaftNetworkFactory as _, RaftNetworkV2 as _};
 use openraft::raft::VoteRequest;
 
+use crate::freshness::Freshness;
+use crate::machine::Progress;
 use crate::rpc::client::Factory;
 use crate::rpc::message::Answer;
 use crate::transport::{CallError, Duplex, Lane, Transport};
@@ -68,8 +70,10 @@ impl Transport for Refusing {
 /// # Errors
 /// When the network answers that it was granted.
 pub(crate) async fn pre_vote_can_be_refused(jobs: Jobs) -> Result<(), String> {
-    let mut factory =
-        Factory { node: 1, transport: Arc::new(Refusing), jobs, notices: Arc::default() };
+    let freshness = Freshness::new(1, 1, Arc::new(SystemClock), Arc::new(Progress::new()));
+    let (transport, freshness) = (Arc::new(Refusing), Arc::new(freshness));
+    let notices = Arc::default();
+    let mut factory = Factory { node: 1, transport, jobs, notices, freshness };
     let mut network = factory.new_client(2, &EmptyNode::new()).await;
     let request = VoteRequest::new(Vote::new(8, 1), Some(log_id(7, 2, 1)));
     let option = RPCOption::new(Duration::from_secs(1));

@@ -41,6 +41,9 @@ pub struct Status {
     /// Whose state differs, as the leader found it.
     #[n(10)]
     pub differs: Option<Difference>,
+    /// Why another member refuses the node that answers, and what to do; never from the leader.
+    #[cbor(skip)]
+    pub refused: Option<String>,
 }
 
 /// One member.

@@ -48,6 +48,19 @@ impl Profile {
         self.failover.saturating_add(Duration::from_secs(1))
     }
 
+    /// How long a leader may give no sign of life before another way to it is looked for.
+    ///
+    /// As long as a follower waits for a heartbeat: less than a failover takes, by the time that
+    /// finding a relay needs.
+    pub(crate) fn silence(&self) -> Duration {
+        Duration::from_millis(self.election_max_millis)
+    }
+
+    /// How long one question to the leader may take: time to miss it, find a relay, and ask again.
+    pub(crate) fn round(&self) -> Duration {
+        self.silence().saturating_add(Duration::from_millis(1500))
+    }
+
     /// Returns openraft's configuration.
     ///
     /// # Errors

@@ -1,39 +1,34 @@
 //! Computing the status: the leader's view, or what this node alone can say.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use nexus_domain::NodeId;
 
 use crate::core::Core;
-use crate::rpc::message::{Answer, Call};
+use crate::rpc::message::{Answer, Ask};
 use crate::status::{MemberRole, MemberState, MemberStatus, Status};
 use crate::store::lock;
-use crate::transport::{Lane, Transport as _};
-use crate::wire::{decode, encode};
 use openraft::Instant as _;
 use openraft::async_runtime::WatchReceiver as _;
 
-/// How long the leader may take to answer.
-const ASK_LIMIT: Duration = Duration::from_secs(2);
-
 impl Core {
     /// Returns the leader's status, asked from it; a local view marked stale without one.
-    pub(crate) async fn status(&self) -> Status {
+    pub(crate) async fn status(self: &Arc<Self>) -> Status {
         if let Some(status) = self.lead_status() {
             return status;
         }
-        if let Some(leader) = self.leader()
-            && leader != self.node
-            && let Ok(bytes) =
-                self.link.call(leader, Lane::Rpc, encode(&Call::Status), ASK_LIMIT).await
-            && let Ok(Answer::Status(status)) = decode::<Answer>(&bytes)
-        {
-            return Status { node: self.node, ..status };
+        // Known for longer than the bound: answer at once, and look again beside.
+        if self.hopeless() {
+            self.probe();
+        } else {
+            let asked = tokio::time::timeout(self.profile.round(), self.ask_leader(&Ask::Status));
+            if let Ok(Ok(Answer::Status(status))) = asked.await {
+                return Status { node: self.node, ..status };
+            }
         }
-        let mut status = self.local_status();
-        status.stale = true;
-        status.as_of = lock(&self.freshness).confirmed_wall_millis;
-        status
+        // Before the state is looked at: what it says holds for later states only.
+        let as_of = self.freshness.as_of();
+        Status { stale: true, as_of, refused: lock(&self.refused).clone(), ..self.local_status() }
     }
 
     /// Returns the status if this node leads and a quorum has acknowledged it lately.
@@ -92,6 +87,7 @@ impl Core {
             as_of: None,
             members,
             differs: lock(&self.difference).clone(),
+            refused: None,
         }
     }
 

@@ -15,14 +15,15 @@ pub(super) fn write(tool: &str, error: ProposeError) -> ApiError {
             format!("no majority of the voters answers: {missing}; nothing was done"),
         )
         .with_retry_after(whole_seconds(retry_after)),
-        ProposeError::Unknown { request } => ApiError::new(
-            ErrorCode::UnknownOutcome,
-            format!(
+        ProposeError::Unknown { request, refused } => {
+            let refused = refused.map(|text| format!("; another member refuses this node: {text}"));
+            let text = format!(
                 "no answer came in time, so the call may or may not have been done: call again \
-                 with request id {request}, which has one effect however often it is sent"
-            ),
-        )
-        .with_request_id(request),
+                 with request id {request}, which has one effect however often it is sent{}",
+                refused.unwrap_or_default()
+            );
+            ApiError::new(ErrorCode::UnknownOutcome, text).with_request_id(request)
+        }
         ProposeError::Busy { retry_after } => ApiError::new(
             ErrorCode::Busy,
             "too many writes wait on this node: call again in a moment; nothing was done",
@@ -135,10 +136,10 @@ mod tests {
         assert!(
             error.message.contains("desk sleeps") && error.message.contains("nothing was done")
         );
-        let error = write("t", ProposeError::Unknown { request: "n1.2.3".into() });
+        let error = write("t", ProposeError::Unknown { request: "n1.2.3".into(), refused: None });
         assert_eq!(error.code, ErrorCode::UnknownOutcome);
         assert_eq!(error.request_id.as_deref(), Some("n1.2.3"));
-        let unknown = ProposeError::Unknown { request: "n1.2.3".into() };
+        let unknown = ProposeError::Unknown { request: "n1.2.3".into(), refused: None };
         let error = not_begun("t", Some("mine"), unknown);
         assert_eq!((error.code, error.request_id.as_deref()), (ErrorCode::NoQuorum, Some("mine")));
     }

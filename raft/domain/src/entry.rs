@@ -88,7 +88,7 @@ pub struct Stamp {
     /// Milliseconds since 1970 for people, bounded by the tick's progress.
     #[n(1)]
     pub at: u64,
-    /// The node whose certificate brought the proposal.
+    /// The node that the proposal is from: its certificate brought it, or its key signed it.
     #[n(2)]
     pub node: NodeId,
 }

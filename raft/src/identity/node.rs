@@ -23,6 +23,9 @@ const CERTIFICATE_FILE: &str = "node.crt";
 /// for nothing else.
 const JOIN_PROOF_LABEL: &[u8] = b"nexus join proof v1\0";
 
+/// The same for what a node lets other members pass on in its name.
+const RELAYED_LABEL: &[u8] = b"nexus relayed proposal v1\0";
+
 /// Why a node's identity could not be made, loaded or saved.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
@@ -98,7 +101,12 @@ impl NodeKey {
     ///
     /// [`IdentityError::Key`] when signing fails.
     pub fn prove_join(&self, binding: &[u8; 32]) -> Result<Vec<u8>, IdentityError> {
-        self.pair.sign(&join_proof_message(binding)).map_err(key_error)
+        self.pair.sign(&labelled(JOIN_PROOF_LABEL, binding)).map_err(key_error)
+    }
+
+    /// Signs what another member is to pass on in this node's name.
+    pub(crate) fn sign_relayed(&self, statement: &[u8]) -> Result<Vec<u8>, IdentityError> {
+        self.pair.sign(&labelled(RELAYED_LABEL, statement)).map_err(key_error)
     }
 
     /// Returns a copy: the private half is copied too.
@@ -129,16 +137,25 @@ impl NodeKey {
 /// Checks a proof made by [`NodeKey::prove_join`] against the public key (SPKI DER).
 #[must_use]
 pub fn join_proof_is_valid(public_key: &[u8], binding: &[u8; 32], proof: &[u8]) -> bool {
+    verifies(public_key, &labelled(JOIN_PROOF_LABEL, binding), proof)
+}
+
+/// Checks a signature made by [`NodeKey::sign_relayed`] against the public key (SPKI DER).
+pub(crate) fn relayed_is_valid(public_key: &[u8], statement: &[u8], signature: &[u8]) -> bool {
+    verifies(public_key, &labelled(RELAYED_LABEL, statement), signature)
+}
+
+fn verifies(public_key: &[u8], message: &[u8], signature: &[u8]) -> bool {
     let Ok((rest, info)) = SubjectPublicKeyInfo::from_der(public_key) else { return false };
     if !rest.is_empty() {
         return false;
     }
     let key = UnparsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, &info.subject_public_key.data);
-    key.verify(&join_proof_message(binding), proof).is_ok()
+    key.verify(message, signature).is_ok()
 }
 
-fn join_proof_message(binding: &[u8; 32]) -> Vec<u8> {
-    [JOIN_PROOF_LABEL, binding.as_slice()].concat()
+fn labelled(label: &[u8], message: &[u8]) -> Vec<u8> {
+    [label, message].concat()
 }
 
 /// A node's key with its certificate and what the certificate says.

@@ -18,7 +18,7 @@ use nexus_domain::{Actor, Command, NodeId, Rejection, Reply};
 use crate::core::Core;
 use crate::identity::SecretHash;
 use crate::propose::{ProposeError, Request};
-use crate::rpc::message::{Answer, Call, JoinAnswer, JoinRequest, KnownMember};
+use crate::rpc::message::{Answer, Ask, Call, JoinAnswer, JoinRequest, KnownMember};
 use crate::store::lock;
 use crate::transport::{Lane, Transport as _};
 use crate::wire::{decode, encode};
@@ -26,26 +26,21 @@ use crate::wire::{decode, encode};
 /// Wrong secrets before an invite is burned.
 const WRONG_SECRETS_MAX: u32 = 5;
 /// How long a member may take to answer for a joiner.
-const PASS_LIMIT: Duration = Duration::from_secs(12);
+pub(crate) const PASS_LIMIT: Duration = Duration::from_secs(12);
 
 impl Core {
     /// Answers a joiner: as the leader, or by asking it.
     pub(crate) async fn join_machine(self: &Arc<Self>, request: JoinRequest) -> JoinAnswer {
-        let Some(leader) = self.leader() else {
-            return JoinAnswer::Later(format!("no leader: {}", self.who_is_missing()));
-        };
-        if leader == self.node {
+        if self.leads() {
             return self.admit_machine(request).await;
         }
-        let call = encode(&Call::Admit(request));
-        let answer = match self.link.call(leader, Lane::Rpc, call, PASS_LIMIT).await {
-            Ok(bytes) => decode::<Answer>(&bytes),
-            Err(error) => return JoinAnswer::Later(error.to_string()),
-        };
-        match answer {
+        match self.ask_leader(&Ask::Admit(request)).await {
             Ok(Answer::Joined(answer)) => answer,
-            Ok(Answer::Failed { text, .. }) | Err(text) => JoinAnswer::Later(text),
             Ok(_) => JoinAnswer::Later("the leader answered something else".to_owned()),
+            Err(text) if self.leader().is_none() => {
+                JoinAnswer::Later(format!("no leader: {} ({text})", self.who_is_missing()))
+            }
+            Err(text) => JoinAnswer::Later(text),
         }
     }
 

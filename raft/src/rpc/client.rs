@@ -27,6 +27,7 @@ use openraft::{EmptyNode, OptionalSend};
 use super::KIND_APPEND;
 use super::commit_notice::{Joined, Notices};
 use super::message::{Answer, Call, WireAppend, WireStreamAnswer};
+use crate::freshness::Freshness;
 use crate::snapshot::{SnapshotFolder, send};
 use crate::transport::{CallError, Duplex, FrameReceiver, FrameSender, Lane, Transport};
 use crate::types::{TypeConfig, Vote};
@@ -44,6 +45,7 @@ pub(crate) struct Factory {
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) jobs: Jobs,
     pub(crate) notices: Arc<Notices>,
+    pub(crate) freshness: Arc<Freshness>,
 }
 
 impl RaftNetworkFactory<TypeConfig> for Factory {
@@ -143,9 +145,15 @@ impl Network {
         request: &AppendEntriesRequest<TypeConfig>,
         option: &RPCOption,
     ) -> Result<AppendEntriesResponse<TypeConfig>, Rpc> {
-        let call = Call::Append(WireAppend::new(request));
+        let quorum = self.factory.freshness.word_for(self.target);
+        let call = Call::Append(WireAppend::new(request, quorum));
         match self.call(&call, RPCTypes::AppendEntries, option.soft_ttl()).await? {
-            Answer::Append(answer) => Ok(answer.into()),
+            Answer::Append(answer, moment) => {
+                if let Some(moment) = moment {
+                    self.factory.freshness.heard(self.target, moment);
+                }
+                Ok(answer.into())
+            }
             other => Err(unexpected(&other)),
         }
     }
@@ -207,7 +215,7 @@ where
     S: Stream<Item = AppendEntriesRequest<TypeConfig>> + Unpin,
 {
     while let Some(request) = input.next().await {
-        let frame: Bytes = encode(&WireAppend::new(&request));
+        let frame: Bytes = encode(&WireAppend::new(&request, None));
         pace.sent.fetch_add(1, Ordering::Relaxed);
         if let Err(error) = sender.send(frame).await {
             tracing::debug!("append stream: {error}");

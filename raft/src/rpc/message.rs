@@ -93,14 +93,61 @@ pub(crate) enum Call {
         #[n(1)]
         majority: Option<WireDigests>,
     },
+    /// The asker does not reach the leader: the member that is asked passes this on to it, and to
+    /// nobody else (traps.md 19).
+    #[n(20)]
+    Relay(#[n(0)] Ask),
+    /// A proposal that a member passes on for another one.
+    #[n(21)]
+    Relayed {
+        /// The node whose certificate brought it to the member that passes it on.
+        #[n(0)]
+        origin: u64,
+        #[n(1)]
+        proposal: SignedProposal,
+    },
+    /// Are you there, and who leads?
+    #[n(22)]
+    Ping,
+}
+
+/// What a member asks of the leader, directly or through another member.
+#[derive(Clone, Debug, Encode, Decode)]
+pub(crate) enum Ask {
+    /// As [`Call::Propose`], signed, because another member brings it.
+    #[n(0)]
+    Propose(#[n(0)] SignedProposal),
+    /// As [`Call::ReadIndex`].
+    #[n(1)]
+    ReadIndex,
+    /// As [`Call::Status`].
+    #[n(2)]
+    Status,
+    /// As [`Call::Admit`].
+    #[n(3)]
+    Admit(#[n(0)] JoinRequest),
+}
+
+/// A proposal that proves from which node it is, whoever brings it.
+#[derive(Clone, Debug, Encode, Decode)]
+pub(crate) struct SignedProposal {
+    /// The proposal, encoded by the domain's codec.
+    #[cbor(n(0), with = "crate::wire::bytes_codec")]
+    pub(crate) proposal: Bytes,
+    /// The leader's challenge that the signature answers.
+    #[cbor(n(1), with = "minicbor::bytes")]
+    pub(crate) challenge: Vec<u8>,
+    /// The origin's signature over both, itself and the cluster.
+    #[cbor(n(2), with = "minicbor::bytes")]
+    pub(crate) signature: Vec<u8>,
 }
 
 /// The answer to a [`Call`].
 #[derive(Debug, Encode, Decode)]
 pub(crate) enum Answer {
-    /// To an append request.
+    /// To an append request, with the follower's clock.
     #[n(0)]
-    Append(#[n(0)] WireAppendAnswer),
+    Append(#[n(0)] WireAppendAnswer, #[n(1)] Option<Moment>),
     /// To a vote or pre-vote.
     #[n(1)]
     Vote {
@@ -181,6 +228,54 @@ pub(crate) enum Answer {
         #[n(0)]
         kept: Option<WireDigests>,
     },
+    /// The relay did not come about: the request has certainly had no effect.
+    #[n(20)]
+    NotRelayed {
+        #[n(0)]
+        text: String,
+        /// Whether it may be tried again in a moment.
+        #[n(1)]
+        busy: bool,
+    },
+    /// The signature of a relayed proposal must answer this challenge; nothing was written.
+    #[n(21)]
+    Challenge(#[cbor(n(0), with = "minicbor::bytes")] Vec<u8>),
+    /// This node is there.
+    #[n(22)]
+    Here {
+        /// The leader that it knows of (0: none).
+        #[n(0)]
+        leader: u64,
+        /// Whether it leads, or reaches the leader as far as it knows.
+        #[n(1)]
+        reaches: bool,
+    },
+}
+
+/// A moment on the suspend-aware clock of one node; only that node reads it again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct Moment {
+    /// The node's boot number: the clock may begin anew with each start.
+    #[n(0)]
+    pub(crate) boot: u64,
+    /// Suspend-aware milliseconds.
+    #[n(1)]
+    pub(crate) millis: u64,
+}
+
+/// When a quorum last acknowledged its leader, told so that the receiver can place it on its own
+/// clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct WireQuorum {
+    /// Everything that was answered before that time stands at or below this index.
+    #[n(0)]
+    pub(crate) commit: u64,
+    /// What the receiver said in an acknowledgement that had come in before that time.
+    #[n(1)]
+    pub(crate) echo: Moment,
+    /// How much later it was.
+    #[n(2)]
+    pub(crate) after_millis: u64,
 }
 
 /// The digests of a state.
@@ -319,20 +414,23 @@ pub(crate) struct WireAppend {
     commit: Option<WireLogId>,
     #[n(3)]
     entries: Vec<WireEntry>,
-    /// Milliseconds since the leader's last acknowledgement by a quorum.
-    #[n(4)]
-    pub(crate) quorum_age_millis: Option<u64>,
+    /// How fresh what the leader knows is; number 4 was never in use.
+    #[n(5)]
+    pub(crate) quorum: Option<WireQuorum>,
 }
 
 impl WireAppend {
     /// Takes openraft's request apart.
-    pub(crate) fn new(request: &AppendEntriesRequest<TypeConfig>) -> Self {
+    pub(crate) fn new(
+        request: &AppendEntriesRequest<TypeConfig>,
+        quorum: Option<WireQuorum>,
+    ) -> Self {
         Self {
             vote: request.vote.into(),
             prev: request.prev_log_id.map(Into::into),
             commit: request.leader_commit.map(Into::into),
             entries: request.entries.iter().map(Into::into).collect(),
-            quorum_age_millis: None,
+            quorum,
         }
     }
 

@@ -43,7 +43,7 @@ impl Handler for Server {
             let call: Call = decode(&request).map_err(|text| malformed(&text))?;
             check_speaker(&call, from)?;
             let answer = match lane {
-                Lane::Log | Lane::Heartbeat => core.raft_call(call).await,
+                Lane::Log | Lane::Heartbeat => core.raft_call(from, call).await,
                 Lane::Snapshot => core.snapshot_call(call).await,
                 Lane::Rpc => core.member_call(from, call).await,
             };
@@ -91,7 +91,10 @@ fn check_speaker(call: &Call, from: NodeId) -> Result<(), Refusal> {
         | Call::Admit(_)
         | Call::Addresses
         | Call::Certify { .. }
-        | Call::Digest { .. } => return Ok(()),
+        | Call::Digest { .. }
+        | Call::Relay(_)
+        | Call::Relayed { .. }
+        | Call::Ping => return Ok(()),
     };
     check_vote(claimed, from)
 }
@@ -110,16 +113,20 @@ fn failed(text: impl ToString) -> Answer {
 
 impl Core {
     /// Answers Raft's own messages.
-    async fn raft_call(&self, call: Call) -> Answer {
+    async fn raft_call(&self, from: NodeId, call: Call) -> Answer {
         let raft = self.raft();
         match call {
             Call::Append(append) => {
+                self.reach.heard(from);
+                if let Some(word) = append.quorum {
+                    self.freshness.told(word);
+                }
                 let request = match append.into_request() {
                     Ok(request) => request,
                     Err(text) => return failed(text),
                 };
                 match raft.append_entries(request).await {
-                    Ok(answer) => Answer::Append(answer.into()),
+                    Ok(answer) => Answer::Append(answer.into(), Some(self.freshness.moment())),
                     Err(error) => failed(error),
                 }
             }
@@ -244,7 +251,7 @@ impl Core {
     }
 
     /// Answers what members ask of each other.
-    async fn member_call(self: &Arc<Self>, from: NodeId, call: Call) -> Answer {
+    pub(crate) async fn member_call(self: &Arc<Self>, from: NodeId, call: Call) -> Answer {
         match call {
             Call::Propose(bytes) => self.forwarded(from, &bytes).await,
             Call::ReadIndex if !self.leads() => failed("this node does not lead"),
@@ -264,6 +271,9 @@ impl Core {
             Call::Addresses => Answer::Addresses(self.book.whereabouts()),
             Call::Certify { node } => self.certify(node),
             Call::Digest { index, majority } => self.answer_digest(from, index, majority).await,
+            Call::Relay(ask) => self.relay(from, ask).await,
+            Call::Relayed { origin, proposal } => self.relayed(from, origin, &proposal).await,
+            Call::Ping => self.here(),
             other => unexpected(&other),
         }
     }
@@ -300,7 +310,17 @@ fn unexpected(call: &Call) -> Answer {
 /// Serves the append stream of a leader: requests in, answers out, in order.
 async fn serve_append(core: &Arc<Core>, from: NodeId, duplex: Duplex) {
     let Duplex { sender, receiver } = duplex;
-    let requests = futures::stream::unfold(receiver, move |receiver| next_append(from, receiver));
+    let heard = core.clone();
+    let requests = futures::stream::unfold(receiver, move |receiver| {
+        let core = heard.clone();
+        async move {
+            let next = next_append(from, receiver).await;
+            if next.is_some() {
+                core.reach.heard(from);
+            }
+            next
+        }
+    });
     let answers = core.raft().stream_append(requests);
     answer_appends(answers, sender, from).await;
 }

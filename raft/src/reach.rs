@@ -1,0 +1,506 @@
+//! The way to the leader: directly, or through a member that reaches it (traps.md 19).
+//!
+//! The direct way is given up when nothing of the leader answers for as long as a follower waits
+//! for a heartbeat, and used again as soon as the leader answers. A call is never sent again
+//! because time passed (traps.md 7): what tells silence from a slow answer is a ping.
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "whatever was not expected here is answered in one way, whichever it is"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use nexus_domain::NodeId;
+use openraft::async_runtime::WatchReceiver as _;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
+
+use crate::core::Core;
+use crate::relay::Challenges;
+use crate::rpc::message::{Answer, Ask, Call};
+use crate::store::lock;
+use crate::transport::{CallError, Lane, Transport as _, code};
+use crate::wire::{decode, encode};
+
+/// Members that are asked at once who leads: all voters and some more; the next time others.
+const GUIDES_MAX: usize = 8;
+/// Requests that a node relays at once: with the largest proposals 32 MiB. Beyond, who asks is
+/// told so and asks again.
+const RELAYED_MAX: usize = 256;
+
+/// What a node knows of the ways to others.
+#[derive(Debug)]
+pub(crate) struct Reach {
+    ways: Mutex<Ways>,
+    /// Where the next round of questions who leads begins.
+    next_guide: AtomicUsize,
+    /// Places of requests that this node relays.
+    pub(crate) places: Semaphore,
+    /// What this node as leader demands of relayed proposals.
+    pub(crate) challenges: Mutex<Challenges>,
+    /// The last challenge of a leader.
+    pub(crate) challenge: Mutex<Vec<u8>>,
+}
+
+#[derive(Debug, Default)]
+struct Ways {
+    /// When each member last answered a call.
+    answered: BTreeMap<NodeId, Instant>,
+    /// When each member last sent an append.
+    heard: BTreeMap<NodeId, Instant>,
+    /// The leader that did not answer directly.
+    lost: Option<NodeId>,
+    /// The member that last said that it reaches a leader, and that leader.
+    relay: Option<(NodeId, NodeId)>,
+    /// When a leader last answered through a relay.
+    relayed: Option<Instant>,
+    /// Why the last relay did not come about.
+    failure: Option<String>,
+    /// Members that are being pinged.
+    pinged: BTreeSet<NodeId>,
+    /// What the look for a way that is under way finds.
+    guiding: Option<watch::Receiver<Option<Option<Way>>>>,
+}
+
+/// How the leader is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// This node leads.
+    Here,
+    /// This one leads, as far as is known.
+    Direct(NodeId),
+    /// `by` says that it reaches `leader`, which this node does not.
+    Relay { by: NodeId, leader: NodeId },
+}
+
+impl Way {
+    /// Returns who leads by this way, as seen from `here`.
+    pub(crate) fn leader(self, here: NodeId) -> NodeId {
+        match self {
+            Self::Here => here,
+            Self::Direct(leader) | Self::Relay { leader, .. } => leader,
+        }
+    }
+}
+
+/// A call that got no answer.
+#[derive(Debug)]
+pub(crate) struct Missed {
+    /// Whether it may have been handled all the same.
+    pub(crate) sent: bool,
+    /// Why.
+    pub(crate) text: String,
+}
+
+impl Reach {
+    /// Knows nothing yet.
+    pub(crate) fn new() -> Self {
+        Self {
+            ways: Mutex::default(),
+            next_guide: AtomicUsize::new(0),
+            places: Semaphore::new(RELAYED_MAX),
+            challenges: Mutex::default(),
+            challenge: Mutex::default(),
+        }
+    }
+
+    /// Notes that a leader has sent an append.
+    pub(crate) fn heard(&self, leader: NodeId) {
+        lock(&self.ways).heard.insert(leader, Instant::now());
+    }
+
+    /// Notes that a member has answered a call.
+    fn answered(&self, node: NodeId) {
+        let mut ways = lock(&self.ways);
+        ways.answered.insert(node, Instant::now());
+        if ways.lost == Some(node) {
+            (ways.lost, ways.failure) = (None, None);
+            drop(ways);
+            tracing::info!(leader = node, "the leader answers directly again");
+        }
+    }
+
+    /// Notes that a leader does not answer directly.
+    fn lose(&self, leader: NodeId) {
+        let new = lock(&self.ways).lost.replace(leader) != Some(leader);
+        if new {
+            tracing::info!(leader, "the leader does not answer: looking for a relay");
+        }
+    }
+
+    /// Returns the leader that does not answer directly.
+    pub(crate) fn lost(&self) -> Option<NodeId> {
+        lock(&self.ways).lost
+    }
+
+    /// Forgets that another one did not answer than who leads now.
+    pub(crate) fn leader_is(&self, leader: NodeId) {
+        let mut ways = lock(&self.ways);
+        if ways.lost.is_some_and(|lost| lost != leader) {
+            (ways.lost, ways.failure) = (None, None);
+        }
+    }
+
+    /// Says why the last relay did not come about, while one is needed.
+    pub(crate) fn failure(&self) -> Option<String> {
+        let ways = lock(&self.ways);
+        ways.lost.and_then(|_| ways.failure.clone())
+    }
+
+    /// Notes that a relay did not come about.
+    pub(crate) fn relay_failed(&self, by: NodeId, text: &str) {
+        tracing::debug!(by, "relay: {text}");
+        let mut ways = lock(&self.ways);
+        ways.failure = Some(format!("node {by}: {text}"));
+        if ways.relay.is_some_and(|(relay, _)| relay == by) {
+            ways.relay = None;
+        }
+    }
+
+    fn relay_to(&self, leader: NodeId) -> Option<NodeId> {
+        let relay = lock(&self.ways).relay;
+        relay.filter(|(_, to)| *to == leader).map(|(by, _)| by)
+    }
+
+    /// Returns when a member last answered.
+    fn last_answer(&self, node: NodeId) -> Option<Instant> {
+        lock(&self.ways).answered.get(&node).copied()
+    }
+
+    /// Notes that a leader has answered through a relay.
+    pub(crate) fn relayed(&self) {
+        lock(&self.ways).relayed = Some(Instant::now());
+    }
+
+    /// Returns whether a leader has answered through a relay so long after one was last heard that
+    /// what it commits does not come here.
+    fn is_cut_off(&self, silence: Duration) -> bool {
+        let ways = lock(&self.ways);
+        let heard = ways.heard.values().max();
+        let later = |at: Instant| heard.is_none_or(|heard| at >= *heard + silence);
+        ways.relayed.is_some_and(later)
+    }
+
+    /// Returns whether a member has answered, or sent an append, within this time.
+    fn gave_sign(&self, node: NodeId, within: Duration) -> bool {
+        let ways = lock(&self.ways);
+        let recent = |at: Option<&Instant>| at.is_some_and(|at| at.elapsed() < within);
+        recent(ways.answered.get(&node)) || recent(ways.heard.get(&node))
+    }
+
+    /// Returns whether any leader has sent an append within this time.
+    fn heard_within(&self, within: Duration) -> bool {
+        lock(&self.ways).heard.values().any(|at| at.elapsed() < within)
+    }
+
+    /// Returns whether a member has answered within this time.
+    fn has_answered(&self, node: NodeId, within: Duration) -> bool {
+        self.last_answer(node).is_some_and(|at| at.elapsed() < within)
+    }
+
+    /// Begins a ping, unless one is under way.
+    fn begin_ping(&self, node: NodeId) -> Option<Pinging<'_>> {
+        let begun = lock(&self.ways).pinged.insert(node);
+        begun.then_some(Pinging { reach: self, node })
+    }
+
+    /// Begins to look for a way, or joins who does already.
+    fn begin_guide(&self) -> Guiding {
+        let mut ways = lock(&self.ways);
+        if let Some(found) = ways.guiding.as_ref().filter(|found| found.has_changed().is_ok()) {
+            return Guiding::Wait(found.clone());
+        }
+        let (done, found) = watch::channel(None);
+        ways.guiding = Some(found);
+        Guiding::Look(done)
+    }
+
+    /// Forgets members that are gone.
+    pub(crate) fn forget(&self, gone: &[NodeId]) {
+        let mut ways = lock(&self.ways);
+        ways.answered.retain(|node, _| !gone.contains(node));
+        ways.heard.retain(|node, _| !gone.contains(node));
+    }
+}
+
+/// A look for a way, shared by all who need one.
+enum Guiding {
+    Look(watch::Sender<Option<Option<Way>>>),
+    Wait(watch::Receiver<Option<Option<Way>>>),
+}
+
+/// A ping under way: one for each member, however many wait for it.
+struct Pinging<'a> {
+    reach: &'a Reach,
+    node: NodeId,
+}
+
+impl Drop for Pinging<'_> {
+    fn drop(&mut self) {
+        lock(&self.reach.ways).pinged.remove(&self.node);
+    }
+}
+
+impl Core {
+    /// Calls a member on the rpc lane, and notes what that shows of it.
+    ///
+    /// # Errors
+    /// As the transport; an answer that cannot be read is `Failed`.
+    pub(crate) async fn ask(
+        &self,
+        node: NodeId,
+        call: &Call,
+        limit: Duration,
+    ) -> Result<Answer, CallError> {
+        let answered = self.link.call(node, Lane::Rpc, encode(call), limit).await;
+        match &answered {
+            Ok(_) => {
+                self.reach.answered(node);
+                *lock(&self.refused) = None;
+            }
+            Err(CallError::Refused { text, code, sent, .. }) if !sent || *code >= code::OWNER => {
+                *lock(&self.refused) = Some(text.clone());
+            }
+            Err(_) => {}
+        }
+        answered.map(|bytes| {
+            decode(&bytes).unwrap_or_else(|text| Answer::Failed {
+                text: format!("the answer of node {node} cannot be read: {text}"),
+                again: true,
+            })
+        })
+    }
+
+    /// Calls the leader, or a relay on the way to it, and gives up when it falls silent or another
+    /// member leads.
+    ///
+    /// # Errors
+    /// What was missed, and whether it may have been handled.
+    pub(crate) async fn ask_toward(
+        &self,
+        to: NodeId,
+        leader: NodeId,
+        call: &Call,
+        limit: Duration,
+    ) -> Result<Answer, Missed> {
+        let silence = self.profile.silence();
+        // Who gave no sign is asked for one first: what cannot arrive is then certainly not sent.
+        let sign = match call {
+            // What is not asked twice needs an answer: who is heard may yet not be reached.
+            Call::Admit(_) | Call::Relay(Ask::Admit(_)) => self.reach.has_answered(to, silence),
+            _ => self.reach.gave_sign(to, silence),
+        };
+        if !sign && let Err(error) = self.ping(to, (silence / 2).min(limit)).await {
+            self.missed(to, leader, &error);
+            return Err(Missed { sent: false, text: error.to_string() });
+        }
+        let answered = tokio::select! {
+            biased;
+            answered = self.ask(to, call, limit) => answered,
+            () = self.another_leads(leader) => {
+                return Err(Missed { sent: true, text: "another member leads now".to_owned() });
+            }
+            () = self.falls_silent(to) => Err(CallError::TimedOut { node: to, sent: true }),
+        };
+        answered.map_err(|error| {
+            self.missed(to, leader, &error);
+            Missed { sent: !error.certainly_not_sent(), text: error.to_string() }
+        })
+    }
+
+    /// Asks a member for a sign of life; one such question is under way at a time.
+    async fn ping(&self, node: NodeId, limit: Duration) -> Result<(), CallError> {
+        let begun = Instant::now();
+        loop {
+            let left = limit.saturating_sub(begun.elapsed());
+            if self.reach.last_answer(node).is_some_and(|at| at >= begun) {
+                return Ok(());
+            }
+            if left.is_zero() {
+                return Err(CallError::TimedOut { node, sent: false });
+            }
+            if let Some(_pinging) = self.reach.begin_ping(node) {
+                return self.ask(node, &Call::Ping, left).await.map(drop);
+            }
+            tokio::time::sleep(left.min(limit / 16)).await;
+        }
+    }
+
+    /// Draws from a call that failed what it says of the way.
+    fn missed(&self, to: NodeId, leader: NodeId, error: &CallError) {
+        tracing::debug!(to, leader, "{error}");
+        if to != leader {
+            return self.reach.relay_failed(to, &error.to_string());
+        }
+        let unreached = match error {
+            CallError::Unreachable { .. } => true,
+            // One whose answer only takes long answers pings.
+            CallError::TimedOut { .. } => !self.reach.has_answered(to, self.profile.silence()),
+            // A refusal is an answer; and a connection that broke is made anew by the next call.
+            CallError::Refused { .. } | CallError::TooLarge { .. } | CallError::Broken { .. } => {
+                false
+            }
+        };
+        if unreached {
+            self.reach.lose(leader);
+        }
+    }
+
+    /// Waits until a member has not answered anything for as long as a follower waits for a
+    /// heartbeat, pings included.
+    async fn falls_silent(&self, node: NodeId) {
+        let begun = Instant::now();
+        let limit = self.profile.silence();
+        loop {
+            let since = self.reach.last_answer(node).map_or(begun, |at| at.max(begun));
+            let left = limit.saturating_sub(since.elapsed());
+            if left.is_zero() {
+                return;
+            }
+            if left <= limit / 2
+                && let Some(_pinging) = self.reach.begin_ping(node)
+                && self.ask(node, &Call::Ping, left).await.is_ok()
+            {
+                continue;
+            }
+            tokio::time::sleep(left.min(limit / 8)).await;
+        }
+    }
+
+    /// Waits until this node learns that another one leads than `leader`.
+    ///
+    /// What it believes now does not count: it may have been told better.
+    async fn another_leads(&self, leader: NodeId) {
+        let mut metrics = self.raft().server_metrics();
+        let before = metrics.borrow_and_update().current_leader;
+        loop {
+            let now = metrics.borrow_and_update().current_leader;
+            if now != before && now.is_some_and(|now| now != leader) {
+                return;
+            }
+            if metrics.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Returns how to ask the leader; `told` is who leads by another member's word.
+    pub(crate) async fn way(&self, told: Option<NodeId>) -> Option<Way> {
+        let known = told.or_else(|| self.leader());
+        match known {
+            Some(leader) if leader == self.node => return Some(Way::Here),
+            Some(leader) if self.reach.lost() != Some(leader) => return Some(Way::Direct(leader)),
+            Some(leader) => {
+                if let Some(by) = self.reach.relay_to(leader) {
+                    return Some(Way::Relay { by, leader });
+                }
+            }
+            None => {}
+        }
+        let found = tokio::select! {
+            biased;
+            found = self.shared_guide() => found,
+            () = self.leader_change(self.leader(), self.profile.silence()) => None,
+        };
+        if let Some(Way::Relay { by, leader }) = found {
+            tracing::debug!(by, leader, "a relay to the leader was found");
+            lock(&self.reach.ways).relay = Some((by, leader));
+        }
+        // Without a relay the direct way may still work again.
+        found.or_else(|| told.or_else(|| self.leader()).map(Way::Direct))
+    }
+
+    /// Looks for a way as [`Core::guide`] does, one for all who look at the same time.
+    async fn shared_guide(&self) -> Option<Way> {
+        loop {
+            match self.reach.begin_guide() {
+                Guiding::Look(done) => {
+                    let found = self.guide().await;
+                    done.send_replace(Some(found));
+                    return found;
+                }
+                Guiding::Wait(mut found) => {
+                    // Who looked may have been given up: then it is looked anew.
+                    if let Ok(found) = found.wait_for(Option::is_some).await {
+                        return found.flatten();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks other members who leads, and whether they reach it; the first of use counts.
+    async fn guide(&self) -> Option<Way> {
+        let limit = self.profile.silence() / 2;
+        let asking = self
+            .guides()
+            .into_iter()
+            .map(|node| async move { (node, self.ask(node, &Call::Ping, limit).await) });
+        let mut asking: FuturesUnordered<_> = asking.collect();
+        while let Some((by, answer)) = asking.next().await {
+            let Ok(Answer::Here { leader, reaches }) = answer else { continue };
+            if leader == 0 || leader == self.node {
+                continue;
+            }
+            if self.reach.lost() != Some(leader) {
+                return Some(Way::Direct(leader));
+            }
+            if reaches {
+                return Some(Way::Relay { by, leader });
+            }
+            self.reach.relay_failed(by, "does not reach the leader either");
+        }
+        None
+    }
+
+    /// Returns whom to ask who leads: the voters, and others in turn.
+    fn guides(&self) -> Vec<NodeId> {
+        let metrics = self.raft().server_metrics();
+        let voters: Vec<NodeId> = metrics.borrow_watched().membership_config.voter_ids().collect();
+        let (mut guides, mut others): (Vec<NodeId>, Vec<NodeId>) =
+            self.book.others().into_iter().partition(|node| voters.contains(node));
+        guides.truncate(GUIDES_MAX);
+        let turn = self.reach.next_guide.fetch_add(GUIDES_MAX, Ordering::Relaxed);
+        let begin = turn.checked_rem(others.len()).unwrap_or(0);
+        others.rotate_left(begin);
+        guides.extend(others.into_iter().take(GUIDES_MAX.saturating_sub(guides.len())));
+        guides
+    }
+
+    /// Answers who asks whether this node is there.
+    pub(crate) fn here(&self) -> Answer {
+        let leader = self.leader();
+        let reaches = leader.is_some_and(|leader| {
+            let hears = self.reach.gave_sign(leader, self.profile.silence());
+            leader == self.node || (hears && self.reach.lost() != Some(leader))
+        });
+        Answer::Here { leader: leader.unwrap_or(0), reaches }
+    }
+
+    /// Returns whether this node leads, or has heard a leader within the time of a failover.
+    pub(crate) fn hears_leader(&self) -> bool {
+        self.leads() || self.reach.heard_within(self.profile.failover)
+    }
+
+    /// Waits until an index is applied here, unless the log does not come here.
+    pub(crate) async fn wait_here(&self, index: u64, limit: Duration) -> bool {
+        tokio::select! {
+            biased;
+            applied = self.wait_applied(index, limit) => applied,
+            () = self.log_ends() => false,
+        }
+    }
+
+    /// Waits until it is shown that the log does not come here although a leader is at work.
+    async fn log_ends(&self) {
+        let silence = self.profile.silence();
+        while !self.reach.is_cut_off(silence) {
+            tokio::time::sleep(silence / 8).await;
+        }
+    }
+}
