@@ -189,6 +189,35 @@ async fn a_code_admits_one_machine_and_a_removed_machine_is_cut_off() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_removed_machine_hears_that_it_was_removed_and_what_to_do() {
+    let one = Node::found("one").await;
+    let two = Node::join("two", &one, Role::Learner).await;
+    let three = Node::join("three", &one, Role::Learner).await;
+    register(&two, "mcp-two").await.unwrap();
+    assert_eq!(two.cluster.status().await.refused, None);
+    one.cluster.remove(two.cluster.node()).await.unwrap();
+    let says = |text: &str| {
+        let words = ["removed", "joins again with a new invite and an empty folder"];
+        words.iter().all(|words| text.contains(words))
+    };
+    // No way leads around the removal: the other member relays nothing for it either.
+    // (A call on a connection from before the removal may count as unknown.)
+    let refused = post(&two, "mcp-two", "from the grave").await.unwrap_err().to_string();
+    assert!(says(&refused), "{refused}");
+    let refused = post(&two, "mcp-two", "from the grave").await.unwrap_err();
+    let ProposeError::NoQuorum { missing, .. } = &refused else { panic!("{refused:?}") };
+    assert!(says(missing), "{missing}");
+    let status = two.cluster.status().await;
+    assert!(status.stale, "{status:?}");
+    assert!(status.refused.as_deref().is_some_and(says), "{status:?}");
+    // The others hear nothing of the kind.
+    for node in [&one, &three] {
+        let status = node.cluster.status().await;
+        assert_eq!((status.stale, status.refused), (false, None));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn ticks_keep_up_with_the_clock_under_load() {
     let node = Node::found("one").await;
     register(&node, "mcp-a").await.unwrap();

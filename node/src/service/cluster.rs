@@ -86,7 +86,11 @@ fn member(member: &MemberStatus) -> MemberView {
 
 /// Says what a user should know: which machines writes depend on, and who alone can let others in.
 fn warnings(status: &Status) -> Vec<String> {
-    let mut warnings = Vec::new();
+    let refused = status.refused.as_ref();
+    let mut warnings: Vec<String> = refused
+        .map(|text| format!("another member refuses this node: {text}"))
+        .into_iter()
+        .collect();
     let voters = |up: bool| {
         let of = status.members.iter().filter(move |member| {
             member.role == MemberRole::Voter && (member.state == nexus_raft::MemberState::Up) == up
