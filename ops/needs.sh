@@ -91,6 +91,7 @@ need_compilers() {
   has_cxx || packages+=(clang)
   has_libclang || packages+=(libclang-dev)
   command -v cc >/dev/null 2>&1 || packages+=(gcc libc6-dev)
+  command -v make >/dev/null 2>&1 || packages+=(make)
   ((${#packages[@]} == 0)) && return 0
   if command -v apt-get >/dev/null 2>&1; then
     apt_install "${packages[@]}"
@@ -100,11 +101,11 @@ need_compilers() {
   brew install llvm    # only if libclang is still missing after that"
   elif command -v dnf >/dev/null 2>&1; then
     die "RocksDB needs clang and libclang. Install them, then start this again:
-  sudo dnf install clang clang-devel gcc"
+  sudo dnf install clang clang-devel gcc make"
   else
-    die "RocksDB needs clang, clang++ and libclang, and Rust needs a linker (cc).
-Install them with your system's package manager (Arch: pacman -S clang gcc; Alpine: apk add
-clang clang-dev g++; openSUSE: zypper install clang clang-devel gcc), then start this again."
+    die "RocksDB needs clang, clang++ and libclang, and Rust needs a linker (cc), and jemalloc make.
+Install them with your system's package manager (Arch: pacman -S clang gcc make; Alpine: apk add
+clang clang-dev g++ make; openSUSE: zypper install clang clang-devel gcc make), then start this again."
   fi
   has_cxx || die "clang++ still compiles no C++ program. See what it says:
   echo '#include <string>' | clang++ -x c++ -fsyntax-only -"

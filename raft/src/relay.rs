@@ -1,4 +1,4 @@
-//! Passing on what a member asks of a leader that it does not reach (traps.md 19, decision 0034).
+//! Passing on what a member asks of a leader that it does not reach (traps.md 19, decision 28).
 //!
 //! A relay forwards to the node that it believes to lead and to nobody else, so it is no hop and
 //! there are no loops: who gets a relayed request and does not lead says so. Nobody has to trust a

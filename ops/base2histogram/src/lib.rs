@@ -124,7 +124,6 @@ impl AsciiChart {
     }
 
     /// Adds a histogram.
-    #[expect(clippy::should_implement_trait, reason = "the original's name")]
     #[must_use]
     pub fn add(mut self, name: impl Into<String>, histogram: Histogram) -> Self {
         self.series.push((name.into(), histogram));
