@@ -103,9 +103,9 @@ need_compilers() {
     die "RocksDB needs clang and libclang. Install them, then start this again:
   sudo dnf install clang clang-devel gcc make"
   else
-    die "RocksDB needs clang, clang++ and libclang, and Rust needs a linker (cc), and jemalloc make.
+    die "RocksDB needs clang, clang++ and libclang, Rust needs a linker (cc), jemalloc make.
 Install them with your system's package manager (Arch: pacman -S clang gcc make; Alpine: apk add
-clang clang-dev g++ make; openSUSE: zypper install clang clang-devel gcc make), then start this again."
+clang clang-dev g++ make; openSUSE: zypper install clang clang-devel gcc make), then start again."
   fi
   has_cxx || die "clang++ still compiles no C++ program. See what it says:
   echo '#include <string>' | clang++ -x c++ -fsyntax-only -"
