@@ -238,6 +238,17 @@ impl Node {
         }
     }
 
+    /// Returns how the node ended, if it has.
+    ///
+    /// # Panics
+    /// When it was not launched.
+    pub fn ended(&mut self) -> Option<Ended> {
+        let child = self.child.as_mut().expect("the node was launched");
+        let status = child.try_wait().expect("a child can be asked")?;
+        self.child = None;
+        Some(Ended { status, stdout: command::read(&self.file("stdout")), stderr: self.log() })
+    }
+
     /// Waits for the end of a start that is expected to fail; returns how it ended.
     ///
     /// # Panics

@@ -5,7 +5,8 @@ use std::process::Command;
 
 use nexus_tests::call::As;
 use nexus_tests::command::{run, scratch};
-use nexus_tests::process::{Node, Setup};
+use nexus_tests::process::{LIMIT, Node, Setup, agree};
+use nexus_tests::wait;
 use serde_json::json;
 
 use super::{Intact, refused};
@@ -136,6 +137,60 @@ async fn a_disk_that_fills_up_loses_nothing_that_was_answered() {
         assert_eq!(number, count.to_string(), "an answered message is not in its place");
     }
     say(&node, usize::MAX).await.unwrap();
+}
+
+/// One machine of three whose disk is full stops, and says why; the others go on without it, and
+/// with room it comes back to what they have.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_of_one_stops_that_one_alone() {
+    let Some(disk) = disk("size=96m") else { return };
+    let setup = Setup { data: Some(disk.path().join("data")), ..Setup::default() };
+    // First the leader, and once it is back a follower.
+    let mut cramped = Node::with("cramped", setup);
+    cramped.start(&[]).await;
+    let one = Node::join("one", &cramped, &["--voter"]).await;
+    let two = Node::join("two", &cramped, &["--voter"]).await;
+    wait::until("three voters", LIMIT, async || {
+        let status = one.status().await;
+        let members = status["members"].as_array().into_iter().flatten();
+        let voters = members.filter(|member| member["role"] == "voter").count();
+        if voters == 3 { Ok(()) } else { Err(format!("{status:#}")) }
+    })
+    .await;
+    let text = "x".repeat(30_000);
+    let mut answered = 0_usize;
+    for role in ["leader", "follower"] {
+        let leads = one.status().await["leader"] == "cramped";
+        assert_eq!(leads, role == "leader");
+        let filler = disk.fill();
+        let ended = loop {
+            assert!(answered < 20_000, "a full disk takes everything");
+            let request = format!("message-{answered}");
+            let who = As { instance: "writer", request: Some(&request) };
+            let message = json!({"message": format!("{answered} {text}")});
+            // The one beside it answers, whatever becomes of the full one.
+            one.http().call("send_message", message, who).await.unwrap_or_else(|failed| {
+                panic!("message {answered}, {role}: {failed}\n{}", cramped.log())
+            });
+            answered += 1;
+            if let Some(ended) = cramped.ended() {
+                break ended;
+            }
+        };
+        assert_eq!(ended.code(), 1, "{ended}");
+        assert!(!ended.stderr.contains("panicked"), "{ended}");
+        let last = ended.stderr.lines().rev().take(3).collect::<String>();
+        assert!(last.contains("error: ") && names_the_disk(&last), "{ended}");
+        std::fs::remove_file(filler).unwrap();
+        cramped.start(&[]).await;
+        agree(&[&one, &cramped, &two], LIMIT).await;
+        let history = cramped.http().history().await.unwrap();
+        for (count, message) in history.iter().enumerate() {
+            let number = message["text"].as_str().unwrap().split(' ').next().unwrap();
+            assert_eq!(number, count.to_string(), "a message is not in its place");
+        }
+        assert_eq!(history.len(), answered);
+    }
 }
 
 /// Returns whether a text says that there is no room, in our words or in the system's.
