@@ -166,8 +166,9 @@ impl Core {
     }
 
     fn first_entry_applied(&self) -> bool {
-        let term = self.raft().server_metrics().borrow_watched().vote.leader_id.term;
-        self.progress.applied.borrow().id.is_some_and(|id| id.leader_id.term == term)
+        // The whole id: one term can have two leaders, one after the other.
+        let leader = self.raft().server_metrics().borrow_watched().vote.leader_id;
+        self.progress.applied.borrow().id.is_some_and(|id| id.leader_id == leader)
     }
 
     /// Returns the command that is due, or for how long none is.
