@@ -3,7 +3,8 @@
 
 use nexus_rt::{Clock as _, SystemClock};
 
-use super::world::{Node, World, wait_for};
+use super::wait_for;
+use super::world::{Node, World};
 
 /// How long before a cut a node may have known of the leader's quorum last, in heartbeats: the
 /// acknowledged one, the one that tells of it, and the clock's tick between two of them; doubled,

@@ -5,7 +5,8 @@ use std::time::Duration;
 use nexus_domain::{Actor, Answered, Proposal, RequestId, SUPPORTED, codec};
 use tokio::time::Instant;
 
-use super::world::{LIMIT, Node, World, number, wait_for};
+use super::world::{Node, World, number};
+use super::{LIMIT, wait_for};
 use crate::Role;
 use crate::propose::ProposeError;
 use crate::rpc::message::{Answer, Ask, Call, SignedProposal};

@@ -8,7 +8,7 @@ use nexus_rt::{Jobs, SystemClock};
 use tempfile::TempDir;
 use tokio::time::Instant;
 
-use super::world::{LIMIT, wait_for};
+use super::{LIMIT, wait_for};
 use crate::rpc::message::{Answer, Call};
 use crate::transport::Directory as _;
 use crate::{Cluster, Config, OpenError, Start, Timing};

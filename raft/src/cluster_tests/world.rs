@@ -1,9 +1,6 @@
 //! Whole nodes on the in-process network, whose links can be cut.
 
-use std::fmt::Debug;
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use nexus_domain::command::{Category, ChatCommand, Client, ClusterCommand};
 use nexus_domain::command::{ConversationCommand, Room};
@@ -12,8 +9,8 @@ use nexus_rt::{Jobs, SystemClock};
 use openraft::RaftLogReader as _;
 use rustls::pki_types::CertificateDer;
 use tempfile::TempDir;
-use tokio::time::Instant;
 
+use super::{config, wait_for};
 use crate::cluster::{build, spawn_jobs, start_raft};
 use crate::core::Core;
 use crate::identity::{Fingerprint, InviteCode, InviteRole, NodeIdentity, NodeKey};
@@ -25,10 +22,7 @@ use crate::status::MemberRole;
 use crate::transport::Transport as _;
 use crate::transport::memory::MemoryNet;
 use crate::types::Payload;
-use crate::{Config, Role, Start, Timing};
-
-/// How long anything here may take.
-pub(super) const LIMIT: Duration = Duration::from_secs(30);
+use crate::{Config, Role, Start};
 
 /// A network, and the first node on it.
 pub(super) struct World {
@@ -46,20 +40,6 @@ pub(super) struct Node {
 impl Drop for Node {
     fn drop(&mut self) {
         self.jobs.token().cancel();
-    }
-}
-
-fn config(folder: &TempDir, name: &str) -> Config {
-    Config {
-        data: folder.path().to_owned(),
-        name: name.to_owned(),
-        host: name.to_owned(),
-        bind: SocketAddr::from(([127, 0, 0, 1], 0)),
-        advertise: Vec::new(),
-        timing: Some(Timing::Wired),
-        software: "test".to_owned(),
-        clock: Arc::new(SystemClock),
-        jobs: Jobs::new(),
     }
 }
 
@@ -90,7 +70,7 @@ impl World {
         }
         let net = MemoryNet::new(1);
         let folder = tempfile::tempdir().unwrap();
-        let config = config(&folder, "one");
+        let config = config(folder.path(), "one", Arc::new(SystemClock));
         let (member, identity) = prepare(&config, Start::Found).await.unwrap();
         let one = start(&net, folder, config, member, identity).await;
         // An invite needs the authority in the state, which the first node writes at its start.
@@ -167,7 +147,7 @@ impl World {
     /// Starts an admitted node.
     pub(super) async fn start(&self, admitted: Admitted) -> Node {
         let folder = tempfile::tempdir().unwrap();
-        let config = config(&folder, &admitted.member.name);
+        let config = config(folder.path(), &admitted.member.name, Arc::new(SystemClock));
         start(&self.net, folder, config, admitted.member, admitted.identity).await
     }
 
@@ -266,21 +246,4 @@ pub(super) fn posting(text: &str) -> Command {
 pub(super) fn number(posted: &Committed) -> u64 {
     let Reply::Posted { id } = posted.reply else { panic!("a post was answered {posted:?}") };
     id
-}
-
-/// Waits for a state, and prints the last one seen when it does not come.
-pub(super) async fn wait_for<T: Debug>(
-    what: &str,
-    mut look: impl FnMut() -> T,
-    good: impl Fn(&T) -> bool,
-) -> T {
-    let deadline = Instant::now() + LIMIT;
-    loop {
-        let seen = look();
-        if good(&seen) {
-            return seen;
-        }
-        assert!(Instant::now() < deadline, "{what}: not within {LIMIT:?}; last seen: {seen:?}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
 }
