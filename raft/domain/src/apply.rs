@@ -30,7 +30,7 @@ use crate::rejection::Rejection;
 use crate::reply::Reply;
 use crate::requests::{self, Floor, Known, Outcome, Record};
 use crate::store::{Fault, Overlay, Store};
-use crate::{chat, cluster, system};
+use crate::{chat, cluster, documents, projects, system};
 
 /// Applies one entry to the state.
 ///
@@ -185,6 +185,8 @@ fn family(
             conversations::run(&mut state, &context, command, &mut told)
         }
         Command::Chat(command) => chat::run(&mut state, &context, command, &mut told),
+        Command::Project(command) => projects::run(&mut state, &context, command, &mut told),
+        Command::Document(command) => documents::run(&mut state, &context, command, &mut told),
     };
     match done {
         Ok(reply) => {

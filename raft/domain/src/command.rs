@@ -4,11 +4,19 @@
 //! state version (traps.md 3). No `Option` of an enum here: minicbor reads an unknown variant of it
 //! as `None`.
 
+mod documents;
+mod projects;
+
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use minicbor::{Decode, Encode};
 
+pub use crate::command::documents::DocumentCommand;
+pub use crate::command::projects::{
+    Billing, Content, Endpoint, FeatureTier, Manifest, Operation, Patch, ProjectCommand, Relation,
+    RelationKind, UploadTarget,
+};
 use crate::entry::NodeId;
 
 /// A command, by family.
@@ -26,6 +34,12 @@ pub enum Command {
     /// The global chat.
     #[n(3)]
     Chat(#[n(0)] ChatCommand),
+    /// Projects, their assets, and uploads.
+    #[n(4)]
+    Project(#[n(0)] ProjectCommand),
+    /// Documents of the whole cluster.
+    #[n(5)]
+    Document(#[n(0)] DocumentCommand),
 }
 
 /// Commands of the machine room.
@@ -92,6 +106,12 @@ pub enum DueKind {
     /// What a removed member leaves behind.
     #[n(2)]
     Removal,
+    /// An upload that was not finished ends.
+    #[n(3)]
+    Upload,
+    /// Chunks and assets that nothing names any more.
+    #[n(4)]
+    Sweep,
 }
 
 /// The role that a machine is invited to.
@@ -410,7 +430,8 @@ impl Command {
                 | ClusterCommand::Remove { .. }
                 | ClusterCommand::SetTiming { .. },
             )
-            | Self::Conversation(ConversationCommand::Transition { .. }) => Origin::Member,
+            | Self::Conversation(ConversationCommand::Transition { .. })
+            | Self::Project(ProjectCommand::SetQuota { .. }) => Origin::Member,
             Self::System(
                 SystemCommand::ClockStep { .. }
                 | SystemCommand::Upgrade { .. }
@@ -426,7 +447,9 @@ impl Command {
             Self::Conversation(
                 ConversationCommand::Register { .. } | ConversationCommand::SetProfile { .. },
             )
-            | Self::Chat(_) => Origin::Conversation,
+            | Self::Chat(_)
+            | Self::Project(_)
+            | Self::Document(_) => Origin::Conversation,
         }
     }
 
@@ -434,9 +457,12 @@ impl Command {
     #[must_use]
     pub fn needs(&self) -> u32 {
         match self {
-            Self::System(_) | Self::Cluster(_) | Self::Conversation(_) | Self::Chat(_) => {
-                crate::FIRST_VERSION
-            }
+            Self::System(_)
+            | Self::Cluster(_)
+            | Self::Conversation(_)
+            | Self::Chat(_)
+            | Self::Project(_)
+            | Self::Document(_) => crate::FIRST_VERSION,
         }
     }
 
@@ -463,6 +489,8 @@ impl Command {
             Self::Conversation(ConversationCommand::SetProfile { .. }) => "set_profile",
             Self::Chat(ChatCommand::Send { .. }) => "chat_send",
             Self::Chat(ChatCommand::Take { .. }) => "chat_take",
+            Self::Project(command) => command.kind(),
+            Self::Document(command) => command.kind(),
         }
     }
 }

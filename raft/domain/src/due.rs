@@ -77,6 +77,8 @@ pub(crate) fn number(kind: DueKind) -> u8 {
         DueKind::Invite => 0,
         DueKind::Requests => 1,
         DueKind::Removal => 2,
+        DueKind::Upload => 3,
+        DueKind::Sweep => 4,
     }
 }
 
@@ -86,6 +88,8 @@ pub(crate) fn kind_of(number: u8) -> Option<DueKind> {
         0 => Some(DueKind::Invite),
         1 => Some(DueKind::Requests),
         2 => Some(DueKind::Removal),
+        3 => Some(DueKind::Upload),
+        4 => Some(DueKind::Sweep),
         _ => None,
     }
 }

@@ -32,4 +32,16 @@ pub enum Event {
     Timing,
     /// The state version changed.
     Version,
+    /// A project was made, changed, renamed or deleted, or its assets were.
+    Project {
+        /// Which one; a renamed one by both ids.
+        id: String,
+    },
+    /// A document was written or deleted.
+    Document {
+        /// Which one.
+        id: String,
+    },
+    /// The strategy was written.
+    Strategy,
 }

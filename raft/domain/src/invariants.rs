@@ -4,6 +4,8 @@
 //! It scans everything, so it is never part of `apply`: a difference between nodes is found by the
 //! digests.
 
+mod projects;
+
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -30,6 +32,7 @@ pub fn check(state: &impl Read) -> Result<Vec<String>, Fault> {
     node_records(state, &mut found)?;
     client_records(state, &mut found)?;
     events(state, &mut found)?;
+    projects::check(state, &mut found)?;
     Ok(found)
 }
 
@@ -39,6 +42,8 @@ macro_rules! rows {
         $table.rows($state, $table.all(), Direction::Forward)
     };
 }
+
+use rows;
 
 /// Returns the number of rows of a table.
 fn count<K: crate::keys::Key, V>(state: &impl Read, table: &Table<K, V>) -> Result<u64, Fault> {

@@ -16,7 +16,8 @@
 //! 2. [`store`]: the ordered key-value space and overlays; `keys` and `tables`: what stands in it.
 //! 3. [`apply`](mod@apply): the fixed order of checks; `requests`: one effect for each request id.
 //! 4. [`clock`], [`due`], [`system`]: ticks, timers, versions.
-//! 5. The families: [`cluster`], [`conversations`], [`chat`], [`events`].
+//! 5. The families: [`cluster`], [`conversations`], [`chat`], [`events`], [`projects`],
+//!    [`documents`]; and [`bodies`], where the long texts and files of the last two lie.
 //! 6. [`codec`], [`digest`], [`limits`], [`invariants`]: bytes, comparison, bounds, what must hold.
 //!
 //! # How to add a command, in six steps
@@ -51,6 +52,7 @@
 extern crate alloc;
 
 pub mod apply;
+pub mod bodies;
 pub mod chat;
 pub mod clock;
 pub mod cluster;
@@ -59,6 +61,7 @@ pub mod command;
 mod context;
 pub mod conversations;
 pub mod digest;
+pub mod documents;
 pub mod due;
 pub mod entry;
 pub mod event;
@@ -67,6 +70,7 @@ pub mod invariants;
 mod keys;
 pub mod limits;
 pub mod names;
+pub mod projects;
 pub mod rejection;
 pub mod reply;
 mod requests;
@@ -78,7 +82,10 @@ pub mod testing;
 
 pub use apply::apply;
 pub use clock::Clock;
-pub use command::{ChatCommand, ClusterCommand, Command, ConversationCommand, SystemCommand};
+pub use command::{
+    ChatCommand, ClusterCommand, Command, ConversationCommand, DocumentCommand, ProjectCommand,
+    SystemCommand,
+};
 pub use entry::{Actor, Answered, Entry, NodeId, Proposal, RequestId, Stamp};
 pub use event::Event;
 pub use rejection::Rejection;

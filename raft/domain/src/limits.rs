@@ -152,6 +152,109 @@ pub const DIGEST_STRIDE: u64 = 64;
 /// How many of those are kept (traps.md 22).
 pub const DIGEST_MARKS_MAX: u64 = 1_024;
 
+/// Bytes of one chunk of a long body. An entry that carries one holds a chat message up for 26 ms
+/// on a link of 20 Mbit/s (traps.md 21); it is a multiple of SHA-256's block, so a running hash has
+/// no remainder between two chunks.
+pub const CHUNK_BYTES: u64 = 64 * 1024;
+
+/// A text's bytes (a document, a project's notes, the strategy): readers get it whole, in one
+/// answer, and sixteen chunks are still removed by the very command that replaces it. More is no
+/// text for a model: it belongs in an asset.
+pub const TEXT_BYTES_MAX: u64 = 1024 * 1024;
+
+/// An asset's bytes: 4,096 chunks, a minute and a half of a link of 20 Mbit/s.
+pub const ASSET_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// Bytes of all assets and of uploads under way, unless the cluster sets another quota
+/// (traps.md 21): every node holds all of them.
+pub const ASSETS_QUOTA: u64 = 1024 * 1024 * 1024;
+
+/// The highest quota that can be set: a snapshot carries all of it to a newcomer.
+pub const ASSETS_QUOTA_MAX: u64 = 64 * 1024 * 1024 * 1024;
+
+/// Bytes of all texts and of their uploads, apart from the assets', so that large files never keep
+/// anybody from writing.
+pub const TEXTS_QUOTA: u64 = 256 * 1024 * 1024;
+
+/// Uploads that are open at once, silent ones too; at the bound a new one ends the one that was
+/// silent for longest, and is refused when none is silent.
+pub const UPLOADS_MAX: usize = 16;
+
+/// Uploads of assets that move at once (traps.md 21), so that they leave room in the log.
+pub const UPLOADS_MOVING_MAX: usize = 2;
+
+/// How long an upload without a new chunk counts as moving, in ticks.
+pub const UPLOAD_SILENT_TICKS: u64 = 60 * 1000;
+
+/// How long an upload may last, in ticks (traps.md 21).
+pub const UPLOAD_TICKS: u64 = HOUR;
+
+/// Chunks that a command removes itself; those of a longer body are swept by timers.
+pub const DISCARD_CHUNKS_MAX: u64 = TEXT_BYTES_MAX / CHUNK_BYTES;
+
+/// Chunks that one step of a sweep removes: the digest reads and hashes each, so these are 2 MiB of
+/// work.
+pub const SWEEP_CHUNKS_MAX: u64 = 32;
+
+/// Bytes of a body that one query reads.
+pub const BODY_READ_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Assets of the cluster: their rows, not their bytes.
+pub const ASSETS_MAX: u64 = 20_000;
+
+/// Assets of one project: a list of them is one answer.
+pub const ASSETS_PER_PROJECT_MAX: u64 = 1_000;
+
+/// An asset's file name in bytes: what file systems take, and short enough for a kept reply.
+pub const ASSET_NAME_BYTES_MAX: usize = 200;
+
+/// Projects of the cluster: the topology without a project lists all of them, at most 20 us each.
+pub const PROJECTS_MAX: u64 = 5_000;
+
+/// A project's or document's id in bytes (n2n-nexus, open question 46).
+pub const PROJECT_ID_BYTES_MAX: usize = 128;
+
+/// A project's name.
+pub const PROJECT_NAME_CHARS_MAX: usize = 200;
+
+/// A project's description, which every search looks through.
+pub const DESCRIPTION_CHARS_MAX: usize = 2_000;
+
+/// Any other text of a manifest: a URL of the length that browsers take.
+pub const MANIFEST_TEXT_CHARS_MAX: usize = 2_000;
+
+/// Entries of one list of a manifest.
+pub const MANIFEST_ITEMS_MAX: usize = 1_000;
+
+/// A manifest's bytes: with notes of one chunk it fits an entry.
+pub const MANIFEST_BYTES_MAX: usize = 56 * 1024;
+
+/// Projects that one names in its relations and `apiDependencies`: each of those that go and of
+/// those that come changes three rows.
+pub const REFERENCES_MAX: usize = 128;
+
+/// A version or version constraint in a manifest.
+pub const VERSION_CHARS_MAX: usize = 100;
+
+/// Projects that may refer to an id already when a rename takes it: each changes three rows. Those
+/// that refer to the renamed project itself follow without a row of their own, however many.
+pub const RENAME_REFERRERS_MAX: u64 = 300;
+
+/// Projects that one search returns (n2n-nexus `search_projects`).
+pub const SEARCH_LIST_MAX: usize = 200;
+
+/// Relations that the topology of one project shows; beyond, it says that there are more.
+pub const TOPOLOGY_RELATIONS_MAX: usize = 10_000;
+
+/// Documents of the cluster.
+pub const DOCUMENTS_MAX: u64 = 5_000;
+
+/// Documents that one call lists; the next call goes on behind them.
+pub const DOCUMENTS_LIST_MAX: usize = 1_000;
+
+/// A document's title.
+pub const DOCUMENT_TITLE_CHARS_MAX: usize = 200;
+
 // A message of the longest text in four-byte characters fits an entry with its frame.
 const _: () = assert!(TEXT_CHARS_MAX * 4 + 2_048 <= ENTRY_BYTES_MAX);
 // Titles of all changes of a full `Transition`, with their ids, fit an entry.
@@ -168,3 +271,15 @@ const _: () = assert!(NAME_CHARS_MAX + 32 <= OUTCOME_BYTES_MAX);
 // A number behind a name leaves room for the name.
 const _: () = assert!(NAME_CHARS_MAX > 16 && MEMBER_NAME_CHARS_MAX > 16);
 const _: () = assert!(READ_MESSAGES_MAX as usize <= TAKE_SCAN_ROWS_MAX);
+// A chunk, and a whole manifest with notes of one chunk, fit an entry with their frame.
+const _: () = assert!(CHUNK_BYTES <= (ENTRY_BYTES_MAX - MANIFEST_BYTES_MAX - 4_096) as u64);
+// Whole blocks of SHA-256, and texts of whole chunks.
+const _: () = assert!(CHUNK_BYTES.is_multiple_of(64) && TEXT_BYTES_MAX.is_multiple_of(CHUNK_BYTES));
+// References that go and come, an old text, and the few rows of every command.
+const _: () = assert!(REFERENCES_MAX * 6 + 16 + 60 <= COMMAND_ROWS_MAX);
+const _: () = assert!(RENAME_REFERRERS_MAX * 3 + 60 <= COMMAND_ROWS_MAX as u64);
+// A sweep's assets with a chunk and a timer each.
+const _: () = assert!(SWEEP_CHUNKS_MAX * 3 + 8 <= FIRE_ROWS_MAX as u64);
+// At the bound of open uploads the longest silent one may go within the command that begins.
+const _: () = assert!(UPLOADS_MOVING_MAX < UPLOADS_MAX);
+const _: () = assert!(ASSET_NAME_BYTES_MAX + 32 <= OUTCOME_BYTES_MAX);

@@ -99,6 +99,14 @@ pub enum Rejection {
         #[n(0)]
         what: String,
     },
+    /// Others are in the way for a short while; the same call is right a little later.
+    #[n(11)]
+    #[error("{what}")]
+    Busy {
+        /// What is in the way, and until when.
+        #[n(0)]
+        what: String,
+    },
 }
 
 impl Rejection {
@@ -122,6 +130,11 @@ impl Rejection {
         Self::Forbidden { what: what.into() }
     }
 
+    /// Makes a refusal because others are in the way.
+    pub(crate) fn busy(what: impl Into<String>) -> Self {
+        Self::Busy { what: what.into() }
+    }
+
     /// Returns the refusal with its texts cut, so that a record of it stays small.
     pub(crate) fn cut(self) -> Self {
         match self {
@@ -132,6 +145,7 @@ impl Rejection {
             Self::Conflict { what } => Self::Conflict { what: cut(what, 200) },
             Self::Forbidden { what } => Self::Forbidden { what: cut(what, 200) },
             Self::Impossible { what } => Self::Impossible { what: cut(what, 200) },
+            Self::Busy { what } => Self::Busy { what: cut(what, 200) },
             Self::VersionTooNew { .. }
             | Self::RequestExpired
             | Self::RequestReused
@@ -155,6 +169,7 @@ impl Rejection {
             Self::NotFound { .. } => "not_found",
             Self::Forbidden { .. } => "forbidden",
             Self::Impossible { .. } => "internal",
+            Self::Busy { .. } => "busy",
         }
     }
 }

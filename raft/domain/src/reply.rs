@@ -67,6 +67,16 @@ pub enum Reply {
         #[n(0)]
         name: String,
     },
+    /// An upload goes on.
+    #[n(7)]
+    Uploading {
+        /// Its number.
+        #[n(0)]
+        upload: u64,
+        /// The place of the chunk that it waits for; behind the last one when it is complete.
+        #[n(1)]
+        next: u64,
+    },
 }
 
 impl Reply {

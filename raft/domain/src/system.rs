@@ -13,7 +13,7 @@ use crate::event::Event;
 use crate::rejection::Rejection;
 use crate::reply::Reply;
 use crate::store::{Fault, Read, Store};
-use crate::{FIRST_VERSION, SUPPORTED, cluster, events, limits, requests, tables};
+use crate::{FIRST_VERSION, SUPPORTED, bodies, cluster, events, limits, requests, tables};
 
 /// The last moment of the year 9999, in milliseconds since 1970: what RFC 3339 can still show.
 const TIME_MAX: u64 = 253_402_300_799_999;
@@ -206,5 +206,7 @@ fn fire(
         DueKind::Invite => cluster::invite_ends(state, due, told),
         DueKind::Requests => requests::fire(state, due, told),
         DueKind::Removal => cluster::removal_goes_on(state, due, told),
+        DueKind::Upload => bodies::upload_ends(state, context.now, due, told),
+        DueKind::Sweep => bodies::sweep(state, context.now, due, told),
     }
 }

@@ -11,13 +11,16 @@ use core::marker::PhantomData;
 
 use minicbor::{Decode, Encode};
 
+use crate::bodies::{Chunk, Storage, Upload};
 use crate::chat::{Cursor, Message, RoomState};
 use crate::clock::Clock;
 use crate::cluster::{ClusterRow, Invite, Member, Voters};
 use crate::codec;
 use crate::conversations::{Conversation, Totals};
+use crate::documents::{Document, Strategy};
 use crate::events::{EventRow, Window};
 use crate::keys::Key;
+use crate::projects::{Asset, Details, Head, Label, ProjectTotals, References};
 use crate::requests::{Floor, Record};
 use crate::store::{Direction, Fault, KeyRange, Read, Store};
 
@@ -75,6 +78,39 @@ pub(crate) const CURSORS: Table<(RoomKey, String), Cursor> = Table::new(0x22);
 pub(crate) const EVENTS: Table<u64, EventRow> = Table::new(0x28);
 /// Which event numbers are kept, one row.
 pub(crate) const EVENT_WINDOW: Table<(), Window> = Table::new(0x29);
+
+/// Projects by id: what is searched and listed.
+pub(crate) const PROJECTS: Table<String, Head> = Table::new(0x30);
+/// The id of each project's number.
+pub(crate) const PROJECT_NUMBERS: Table<u64, String> = Table::new(0x31);
+/// The rest of the manifests, by the project's number.
+pub(crate) const MANIFESTS: Table<u64, Details> = Table::new(0x32);
+/// What a project refers to, by its label.
+pub(crate) const REFERENCES: Table<u64, References> = Table::new(0x33);
+/// Who refers to what: label of the target, label of the source.
+pub(crate) const REFERRERS: Table<(u64, u64), ()> = Table::new(0x34);
+/// Ids that are projects or are referred to, by label.
+pub(crate) const LABELS: Table<u64, Label> = Table::new(0x35);
+/// The label of each id.
+pub(crate) const LABEL_NUMBERS: Table<String, u64> = Table::new(0x36);
+/// How many projects and relations there are, one row.
+pub(crate) const PROJECT_TOTALS: Table<(), ProjectTotals> = Table::new(0x37);
+/// Assets: project's number, name.
+pub(crate) const ASSETS: Table<(u64, String), Asset> = Table::new(0x38);
+/// Chunks of bodies: body's number, place.
+pub(crate) const CHUNKS: Table<(u64, u64), Chunk> = Table::new(0x39);
+/// Uploads under way, by the number of their body.
+pub(crate) const UPLOADS: Table<u64, Upload> = Table::new(0x3a);
+/// What bodies take, one row.
+pub(crate) const STORAGE: Table<(), Storage> = Table::new(0x3b);
+/// Documents by id.
+pub(crate) const DOCUMENTS: Table<String, Document> = Table::new(0x3c);
+/// Documents by the index of the entry that wrote them last.
+pub(crate) const DOCUMENT_ORDER: Table<(u64, String), ()> = Table::new(0x3d);
+/// How many documents there are, one row.
+pub(crate) const DOCUMENT_TOTALS: Table<(), u64> = Table::new(0x3e);
+/// The strategy, one row.
+pub(crate) const STRATEGY: Table<(), Strategy> = Table::new(0x3f);
 
 /// A room in a key: its kind, and its id behind it (empty for the global chat).
 pub(crate) type RoomKey = (u8, String);

@@ -6,8 +6,8 @@ use nexus_domain::command::Room;
 use nexus_domain::store::Rows;
 use nexus_domain::testing::{self, Sequence};
 use nexus_domain::{
-    Direction, Fault, KeyRange, MemoryStore, Overlay, Read, Store, apply, chat, cluster,
-    conversations, digest, due, events, invariants,
+    Direction, Fault, KeyRange, MemoryStore, Overlay, Read, Store, apply, bodies, chat, cluster,
+    conversations, digest, documents, due, events, invariants, projects,
 };
 
 /// A store that works for a number of operations and fails from then on.
@@ -111,6 +111,23 @@ fn ask(state: &impl Read) -> Result<(), Fault> {
     chat::unread(state, &room, "claude:1")?;
     events::list(state, None, 500)?;
     due::first(state)?;
+    projects::search(state, "web", 200)?;
+    for found in projects::topology(state)?.projects {
+        projects::project(state, &found.id)?;
+        projects::internal_docs(state, &found.id)?;
+        projects::surroundings(state, &found.id)?;
+        for asset in projects::assets(state, &found.id)?.unwrap_or_default() {
+            bodies::read(state, asset.body, 0, u64::MAX)?;
+        }
+    }
+    for document in documents::list(state, None, 1_000)? {
+        documents::content(state, document.body)?;
+    }
+    if let Some(strategy) = documents::strategy(state)? {
+        documents::content(state, strategy.body)?;
+    }
+    bodies::uploads(state)?;
+    bodies::storage(state)?;
     digest::history(state)?;
     digest::read(state).map(|_digests| ())
 }

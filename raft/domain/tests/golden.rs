@@ -6,12 +6,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops where it fails, helpers included")]
 
+mod logs;
+
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use nexus_domain::command::{
-    Category, Change, ChatCommand, Client, ClusterCommand, Command, ConversationCommand, DueKind,
-    Role, Room, Status, SystemCommand, Timing,
+    Category, Change, ChatCommand, Client, ClusterCommand, Command, ConversationCommand,
+    DocumentCommand, DueKind, ProjectCommand, Role, Room, Status, SystemCommand, Timing,
 };
 use nexus_domain::reply::IdRange;
 use nexus_domain::{
@@ -40,12 +42,26 @@ fn number(command: &Command) -> usize {
         Command::Chat(ChatCommand::Send { .. }) => 15,
         Command::Chat(ChatCommand::Take { .. }) => 16,
         Command::Cluster(ClusterCommand::Voters { .. }) => 17,
-        Command::Cluster(ClusterCommand::Presence { .. }) => 18,
+        Command::Project(ProjectCommand::Sync { .. }) => 18,
+        Command::Project(ProjectCommand::Update { .. }) => 19,
+        Command::Project(ProjectCommand::Rename { .. }) => 20,
+        Command::Project(ProjectCommand::Delete { .. }) => 21,
+        Command::Project(ProjectCommand::PutAsset { .. }) => 22,
+        Command::Project(ProjectCommand::DeleteAsset { .. }) => 23,
+        Command::Project(ProjectCommand::BeginUpload { .. }) => 24,
+        Command::Project(ProjectCommand::UploadChunk { .. }) => 25,
+        Command::Project(ProjectCommand::CommitAsset { .. }) => 26,
+        Command::Project(ProjectCommand::AbandonUpload { .. }) => 27,
+        Command::Project(ProjectCommand::SetQuota { .. }) => 28,
+        Command::Document(DocumentCommand::Sync { .. }) => 29,
+        Command::Document(DocumentCommand::Delete { .. }) => 30,
+        Command::Document(DocumentCommand::SetStrategy { .. }) => 31,
+        Command::Cluster(ClusterCommand::Presence { .. }) => 32,
     }
 }
 
 /// How many commands there are.
-const COMMANDS: usize = 19;
+const COMMANDS: usize = 33;
 
 fn system() -> Vec<Command> {
     let started = SystemCommand::Started {
@@ -212,33 +228,52 @@ fn dump(store: &MemoryStore) -> Vec<String> {
 
 #[test]
 fn every_command_keeps_its_bytes() {
-    let entries = log();
-    let covered: BTreeSet<_> =
-        entries.iter().map(|entry| number(&entry.proposal.command)).collect();
-    assert_eq!(covered.len(), COMMANDS, "a command is missing in the log: {covered:?}");
-    let lines: Vec<_> = entries
-        .iter()
-        .map(|entry| {
-            let bytes = codec::encode_entry(&entry.stamp, &entry.proposal);
-            format!("{} {} {}", entry.index, entry.proposal.command.kind(), hex(&bytes))
-        })
-        .collect();
-    for (line, entry) in golden("log.hex", &lines).lines().zip(&entries) {
-        let bytes = bytes(line.rsplit(' ').next().unwrap());
-        assert_eq!(codec::decode_entry(entry.index, &bytes).as_ref(), Ok(entry));
+    let mut covered = BTreeSet::new();
+    for (file, entries) in [("log.hex", log()), ("projects-log.hex", logs::projects::log())] {
+        covered.extend(entries.iter().map(|entry| number(&entry.proposal.command)));
+        let lines: Vec<_> = entries
+            .iter()
+            .map(|entry| {
+                let bytes = codec::encode_entry(&entry.stamp, &entry.proposal);
+                format!("{} {} {}", entry.index, entry.proposal.command.kind(), hex(&bytes))
+            })
+            .collect();
+        for (line, entry) in golden(file, &lines).lines().zip(&entries) {
+            let bytes = bytes(line.rsplit(' ').next().unwrap());
+            assert_eq!(codec::decode_entry(entry.index, &bytes).as_ref(), Ok(entry));
+        }
     }
+    assert_eq!(covered.len(), COMMANDS, "a command is missing in the logs: {covered:?}");
 }
 
 #[test]
 fn every_row_keeps_its_bytes() {
+    let tables = rows_keep_their_bytes("", &log());
+    let all = [
+        0x01, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x0e, 0x10, 0x11, 0x12, 0x13, 0x14, 0x18, 0x19,
+        0x1a, 0x1b, 0x20, 0x21, 0x22, 0x28, 0x29,
+    ];
+    assert_eq!(tables, all, "every table but the state version (02) and the marks (0f) is filled");
+}
+
+#[test]
+fn every_row_of_projects_keeps_its_bytes() {
+    let tables = rows_keep_their_bytes("projects-", &logs::projects::log());
+    let own: Vec<_> = tables.into_iter().filter(|table| (0x30..0x40).contains(table)).collect();
+    assert_eq!(own, (0x30..0x40).collect::<Vec<u8>>(), "every table of the families is filled");
+}
+
+/// Compares the answers to a log and the rows that it makes with their golden files; returns the
+/// tables that it fills.
+fn rows_keep_their_bytes(prefix: &str, entries: &[Entry]) -> Vec<u8> {
     let mut store = MemoryStore::default();
     let mut outcomes = Vec::new();
-    for batch in testing::batches(&log(), 0) {
+    for batch in testing::batches(entries, 0) {
         outcomes.extend(testing::apply_batch(&mut store, batch).unwrap());
     }
     let lines: Vec<_> = outcomes.iter().map(|outcome| format!("{outcome:?}")).collect();
-    golden("answers.txt", &lines);
-    let known = golden("rows.hex", &dump(&store));
+    golden(&format!("{prefix}answers.txt"), &lines);
+    let known = golden(&format!("{prefix}rows.hex"), &dump(&store));
     // What stands in the file is a state that this program can go on with.
     let mut loaded = MemoryStore::default();
     for line in known.lines() {
@@ -247,16 +282,11 @@ fn every_row_keeps_its_bytes() {
     }
     assert_eq!(invariants::check(&loaded).unwrap(), Vec::<String>::new());
     assert_eq!(digest::read(&loaded).unwrap(), digest::recompute(&loaded).unwrap());
-    let tables: Vec<u8> = (1..=255u8)
+    (1..=255u8)
         .filter(|table| {
             loaded.scan(KeyRange::prefix(&[*table]), nexus_domain::Direction::Forward).count() > 0
         })
-        .collect();
-    let all = [
-        0x01, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x0e, 0x10, 0x11, 0x12, 0x13, 0x14, 0x18, 0x19,
-        0x1a, 0x1b, 0x20, 0x21, 0x22, 0x28, 0x29,
-    ];
-    assert_eq!(tables, all, "every table but the state version (02) and the marks (0f) is filled");
+        .collect()
 }
 
 #[test]
@@ -271,6 +301,7 @@ fn every_answer_keeps_its_bytes() {
         Reply::Taken { again: IdRange::default(), fresh: range, first: true },
         Reply::Fired { changed: 7 },
         Reply::Named { name: text() },
+        Reply::Uploading { upload: 70_000, next: 3 },
     ];
     let refusals = [
         Rejection::VersionTooNew { needs: 2, has: 1 },
@@ -284,6 +315,7 @@ fn every_answer_keeps_its_bytes() {
         Rejection::Conflict { what: text() },
         Rejection::Forbidden { what: text() },
         Rejection::Impossible { what: text() },
+        Rejection::Busy { what: text() },
     ];
     let mut lines = Vec::new();
     for reply in &replies {

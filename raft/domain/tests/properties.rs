@@ -64,6 +64,20 @@ fn sequences_do_something() {
         "burn",
         "withdraw",
         "transition",
+        "project_sync",
+        "project_update",
+        "project_rename",
+        "project_delete",
+        "asset_put",
+        "asset_delete",
+        "upload_begin",
+        "upload_chunk",
+        "upload_abandon",
+        "asset_commit",
+        "set_quota",
+        "doc_sync",
+        "doc_delete",
+        "strategy_update",
     ] {
         assert!(kinds.contains_key(&(kind, "done")), "no {kind} was done: {kinds:#?}");
     }
@@ -77,6 +91,7 @@ fn sequences_do_something() {
         "invalid_arguments",
         "not_found",
         "forbidden",
+        "busy",
     ] {
         assert!(codes.contains(code), "nothing was refused as {code}: {codes:?}");
     }

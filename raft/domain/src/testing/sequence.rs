@@ -1,5 +1,7 @@
 //! The log of a seed.
 
+mod projects;
+
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
@@ -167,21 +169,35 @@ impl Sequence {
                 self.make(node, Actor::Node, command)
             }
             30..=31 => self.hostile(),
-            _ => {
-                let (client, id) = self.speaker();
-                let row = crate::conversations::conversation(&self.state, &id).ok().flatten();
-                let command = match row {
-                    None if self.random.chance(80) => self.register(client),
-                    _ => self.conversation_command(client),
-                };
-                let home = row.and_then(|row| self.place(row.home));
-                let node = match home {
-                    Some(home) if self.random.chance(95) => home,
-                    _ => self.some_node(),
-                };
-                self.make(node, Actor::Conversation(id), command)
-            }
+            32..=41 => match self.upload_goes_on() {
+                Some((owner, command)) => self.speak(owner, command),
+                None => self.talk(),
+            },
+            _ => self.talk(),
         }
+    }
+
+    /// Makes what a conversation says.
+    fn talk(&mut self) -> (NodeId, Proposal) {
+        let (client, id) = self.speaker();
+        let known = crate::conversations::conversation(&self.state, &id);
+        let command = match known {
+            Ok(None) if self.random.chance(80) => self.register(client),
+            _ if self.random.chance(35) => self.project_command(),
+            _ => self.conversation_command(client),
+        };
+        self.speak(id, command)
+    }
+
+    /// Wraps what a conversation says, mostly as its home would.
+    fn speak(&mut self, id: String, command: Command) -> (NodeId, Proposal) {
+        let row = crate::conversations::conversation(&self.state, &id).ok().flatten();
+        let home = row.and_then(|row| self.place(row.home));
+        let node = match home {
+            Some(home) if self.random.chance(95) => home,
+            _ => self.some_node(),
+        };
+        self.make(node, Actor::Conversation(id), command)
     }
 
     fn place(&self, node: NodeId) -> Option<usize> {
@@ -288,6 +304,7 @@ impl Sequence {
                 let to = u32::try_from(self.random.below(3)).unwrap_or_default();
                 Command::System(SystemCommand::Upgrade { to })
             }
+            58..=60 => self.quota(),
             _ => Command::Cluster(self.cluster()),
         }
     }

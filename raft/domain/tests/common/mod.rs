@@ -1,5 +1,7 @@
 //! Generators of anything at all: commands and entries that no honest program would make.
 
+mod projects;
+
 use nexus_domain::command::{
     Category, Change, ChatCommand, Client, ClusterCommand, Command, ConversationCommand, DueKind,
     Role, Room, Status, SystemCommand, Timing,
@@ -25,12 +27,17 @@ pub(crate) fn number() -> impl Strategy<Value = u64> {
     prop_oneof![0..5u64, any::<u64>(), Just(u64::MAX), Just(u64::MAX - 1)]
 }
 
-fn bytes() -> impl Strategy<Value = Vec<u8>> {
+pub(crate) fn bytes() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![vec(any::<u8>(), 0..80), Just(vec![7; 32]), Just(vec![0; 9_000])]
 }
 
 fn system() -> impl Strategy<Value = SystemCommand> {
-    let kind = prop_oneof![Just(DueKind::Invite), Just(DueKind::Requests)];
+    let kind = prop_oneof![
+        Just(DueKind::Invite),
+        Just(DueKind::Requests),
+        Just(DueKind::Upload),
+        Just(DueKind::Sweep)
+    ];
     prop_oneof![
         (number(), number(), any::<u32>(), text()).prop_map(|(boot, nonce, supports, software)| {
             SystemCommand::Started { boot, nonce, supports, software }
@@ -103,11 +110,14 @@ fn chat() -> impl Strategy<Value = ChatCommand> {
 
 /// Returns any command.
 pub(crate) fn command() -> impl Strategy<Value = Command> {
+    // Boxed: the types of nested strategies are large, and so is their place on the stack.
     prop_oneof![
-        system().prop_map(Command::System),
-        cluster().prop_map(Command::Cluster),
-        conversation().prop_map(Command::Conversation),
-        chat().prop_map(Command::Chat),
+        system().prop_map(Command::System).boxed(),
+        cluster().prop_map(Command::Cluster).boxed(),
+        conversation().prop_map(Command::Conversation).boxed(),
+        chat().prop_map(Command::Chat).boxed(),
+        projects::project().prop_map(Command::Project).boxed(),
+        projects::document().prop_map(Command::Document).boxed(),
     ]
 }
 

@@ -1,5 +1,7 @@
 //! The language of the scripts.
 
+mod project_queries;
+mod projects;
 mod queries;
 
 use std::error::Error;
@@ -291,7 +293,10 @@ fn command(
     if let Some(command) = conversation(name, args)? {
         return Ok(Some(Command::Conversation(command)));
     }
-    Ok(chat(name, args)?.map(Command::Chat))
+    if let Some(command) = chat(name, args)? {
+        return Ok(Some(Command::Chat(command)));
+    }
+    projects::command(name, args)
 }
 
 fn system(
@@ -314,6 +319,8 @@ fn system(
                 due: due.parse()?,
                 kind: match args.next_pos() {
                     Some("invite") => DueKind::Invite,
+                    Some("upload") => DueKind::Upload,
+                    Some("sweep") => DueKind::Sweep,
                     _ => DueKind::Requests,
                 },
                 id: position(args, "id")?,

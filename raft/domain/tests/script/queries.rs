@@ -10,7 +10,7 @@ use nexus_domain::{
     events, system,
 };
 
-use super::{Result, key, position};
+use super::{Result, key, position, project_queries};
 
 const ROOM: Room = Room::Global;
 
@@ -161,7 +161,7 @@ fn chat_query(
             writeln!(out, "{}", chat::last_id(state, &ROOM)?)?;
             return Ok(Some(out));
         }
-        _ => return Ok(None),
+        _ => return project_queries::run(state, name, args),
     };
     for message in found {
         let text: String = message.text.chars().take(20).collect();
