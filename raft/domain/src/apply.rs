@@ -30,7 +30,7 @@ use crate::rejection::Rejection;
 use crate::reply::Reply;
 use crate::requests::{self, Floor, Known, Outcome, Record};
 use crate::store::{Fault, Overlay, Store};
-use crate::{chat, cluster, documents, projects, system};
+use crate::{chat, cluster, documents, meetings, projects, system};
 
 /// Applies one entry to the state.
 ///
@@ -187,6 +187,7 @@ fn family(
         Command::Chat(command) => chat::run(&mut state, &context, command, &mut told),
         Command::Project(command) => projects::run(&mut state, &context, command, &mut told),
         Command::Document(command) => documents::run(&mut state, &context, command, &mut told),
+        Command::Meeting(command) => meetings::run(&mut state, &context, command, &mut told),
     };
     match done {
         Ok(reply) => {

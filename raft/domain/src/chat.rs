@@ -4,6 +4,9 @@
 //! `taken` is what was handed out, `seen` what surely arrived, because the same process called
 //! again afterwards. When another process goes on with the conversation, what lies between is
 //! handed out once more. Bodies are never part of a reply: they are loaded by range from a view.
+//!
+//! Every meeting is a room of its own; what beside the message a post changes there, and who may
+//! post, is [`crate::meetings`]' affair.
 
 mod commands;
 
@@ -12,12 +15,15 @@ use alloc::vec::Vec;
 
 use minicbor::{Decode, Encode};
 
-pub(crate) use crate::chat::commands::run;
+pub(crate) use crate::chat::commands::{Post, place, run, send, start_at};
 use crate::command::{Category, Room};
 use crate::entry::NodeId;
 use crate::reply::IdRange;
 use crate::store::{Direction, Fault, KeyRange, Read};
-use crate::{codec, conversations, limits, tables};
+use crate::{codec, conversations, limits, meetings, tables};
+
+/// From whom the cluster's own messages in meetings are; nobody else can have this id.
+pub const CLUSTER: &str = "n2n-nexus";
 
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -43,6 +49,9 @@ pub struct Message {
     /// The node through which it came.
     #[n(6)]
     pub node: NodeId,
+    /// Whose doing a message of the cluster itself tells: to them it is no news.
+    #[n(7)]
+    pub about: Option<String>,
 }
 
 /// The part of a message that a scan looks at, read without copying.
@@ -51,9 +60,22 @@ struct Head<'b> {
     /// The sender.
     #[b(1)]
     from: &'b str,
+    /// The name of a conversation.
+    #[b(2)]
+    sender_name: Option<&'b str>,
     /// The text.
     #[b(3)]
     text: &'b str,
+    /// Whose doing a message of the cluster itself tells.
+    #[b(7)]
+    about: Option<&'b str>,
+}
+
+impl Head<'_> {
+    /// Returns whether a reader has this from somebody else.
+    fn is_news_to(&self, reader: &str) -> bool {
+        self.from != reader && self.about != Some(reader)
+    }
 }
 
 /// A room's counter.
@@ -85,6 +107,16 @@ pub struct Cursor {
 pub(crate) fn room_key(room: &Room) -> (u8, &str) {
     match room {
         Room::Global => (0, ""),
+        Room::Meeting(id) => (1, id),
+    }
+}
+
+/// Returns whether there is such a room: a meeting that was kept long enough is gone at once, and
+/// its messages follow.
+fn exists(state: &impl Read, room: &Room) -> Result<bool, Fault> {
+    match room {
+        Room::Global => Ok(true),
+        Room::Meeting(id) => meetings::is_kept(state, id),
     }
 }
 
@@ -104,8 +136,8 @@ pub fn cursor(state: &impl Read, room: &Room, reader: &str) -> Result<Option<Cur
     tables::CURSORS.get(state, (room_key(room), reader))
 }
 
-/// Loads the messages of a range, oldest first, without those from `skip_from`: what a `Take`
-/// replied is loaded with the reader itself as `skip_from`.
+/// Loads the messages of a range, oldest first, without those from `skip_from` or about its own
+/// doing: what a `Take` replied is loaded with the reader itself as `skip_from`.
 ///
 /// At most `limit` and 500 messages, out of at most 4,096 rows.
 ///
@@ -119,6 +151,9 @@ pub fn load(
     limit: usize,
 ) -> Result<Vec<Message>, Fault> {
     let mut found = Vec::new();
+    if !exists(state, room)? {
+        return Ok(found);
+    }
     let limit = bounded(limit);
     let range = ids(room, range.after, Some(range.upto));
     for row in state.scan(range, Direction::Forward).take(limits::TAKE_SCAN_ROWS_MAX) {
@@ -127,7 +162,7 @@ pub fn load(
         }
         let (key, value) = row?;
         let head: Head<'_> = codec::decode_value(&key, &value)?;
-        if head.from != skip_from {
+        if head.is_news_to(skip_from) {
             found.push(codec::decode_value(&key, &value)?);
         }
     }
@@ -139,6 +174,9 @@ pub fn load(
 /// # Errors
 /// A fault when the state cannot be read.
 pub fn latest(state: &impl Read, room: &Room, count: usize) -> Result<Vec<Message>, Fault> {
+    if !exists(state, room)? {
+        return Ok(Vec::new());
+    }
     let rows = tables::MESSAGES.rows(state, ids(room, 0, None), Direction::Reverse);
     let newest = rows.take(bounded(count)).map(|row| Ok(row?.1));
     let mut found: Vec<Message> = newest.collect::<Result<_, Fault>>()?;
@@ -151,12 +189,15 @@ pub fn latest(state: &impl Read, room: &Room, count: usize) -> Result<Vec<Messag
 /// # Errors
 /// A fault when the state cannot be read.
 pub fn after(state: &impl Read, room: &Room, id: u64, count: usize) -> Result<Vec<Message>, Fault> {
+    if !exists(state, room)? {
+        return Ok(Vec::new());
+    }
     let rows = tables::MESSAGES.rows(state, ids(room, id, None), Direction::Forward);
     rows.take(bounded(count)).map(|row| Ok(row?.1)).collect()
 }
 
 /// Returns whether a `Take` of this reader would tell it something: messages of others, messages to
-/// offer again, or that it never read here.
+/// offer again, or that it never read the global chat.
 ///
 /// It looks at 4,096 rows at most; when all of them are the reader's own it says yes, and the
 /// `Take` moves the cursor behind them. An unknown reader must register first, so it gets a yes as
@@ -165,7 +206,14 @@ pub fn after(state: &impl Read, room: &Room, id: u64, count: usize) -> Result<Ve
 /// # Errors
 /// A fault when the state cannot be read.
 pub fn unread(state: &impl Read, room: &Room, reader: &str) -> Result<bool, Fault> {
-    let Some(cursor) = cursor(state, room, reader)? else { return Ok(true) };
+    if !exists(state, room)? {
+        return Ok(false);
+    }
+    let cursor = match (cursor(state, room, reader)?, room) {
+        (Some(cursor), _) => cursor,
+        (None, Room::Global) => return Ok(true),
+        (None, Room::Meeting(_)) => Cursor::default(),
+    };
     let Some(reading) = conversations::conversation(state, reader)? else { return Ok(true) };
     let start = commands::start(&cursor, reading.incarnation);
     let mut looked: usize = 0;
@@ -173,11 +221,84 @@ pub fn unread(state: &impl Read, room: &Room, reader: &str) -> Result<bool, Faul
         let (key, value) = row?;
         let head: Head<'_> = codec::decode_value(&key, &value)?;
         looked = looked.saturating_add(1);
-        if head.from != reader || looked >= limits::TAKE_SCAN_ROWS_MAX {
+        if head.is_news_to(reader) || looked >= limits::TAKE_SCAN_ROWS_MAX {
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+/// Returns up to which message a reader has read: what another process took and perhaps never
+/// showed is not.
+pub(crate) fn read_up_to(state: &impl Read, room: &Room, reader: &str) -> Result<u64, Fault> {
+    let Some(cursor) = cursor(state, room, reader)? else { return Ok(0) };
+    let reading = conversations::conversation(state, reader)?;
+    Ok(reading.map_or(cursor.taken, |reading| commands::start(&cursor, reading.incarnation)))
+}
+
+/// What others said in a room above a number, in a few words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Gist {
+    /// How many messages of others there are, as far as was looked.
+    pub count: u64,
+    /// Whether there are messages that were not looked at.
+    pub more: bool,
+    /// The first one's number; 0: there is none.
+    pub first: u64,
+    /// The last one's number; when there are more, the newest message's.
+    pub last: u64,
+    /// The first few who sent them: id, and name when it is a conversation's.
+    pub senders: Vec<(String, Option<String>)>,
+    /// Up to which message this tells of all.
+    pub upto: u64,
+}
+
+/// Returns what is news to a reader above a number: it looks at 4,096 messages for the first one,
+/// and at 512 messages or 1 MiB of text in all once it has found one.
+pub(crate) fn news(
+    state: &impl Read,
+    room: &Room,
+    after: u64,
+    reader: &str,
+) -> Result<Gist, Fault> {
+    let mut gist = Gist { upto: after, ..Gist::default() };
+    let (mut rows, mut bytes) = (0usize, 0usize);
+    for row in state.scan(ids(room, after, None), Direction::Forward) {
+        let full = rows >= limits::NEWS_ROWS_MAX || bytes > limits::TAKE_TEXT_BYTES_MAX;
+        if rows >= limits::TAKE_SCAN_ROWS_MAX || (full && gist.count > 0) {
+            gist.more = true;
+            break;
+        }
+        let (key, value) = row?;
+        let head: Head<'_> = codec::decode_value(&key, &value)?;
+        let (_, id) = tables::MESSAGES.parse(&key)?;
+        gist.upto = id;
+        rows = rows.saturating_add(1);
+        bytes = bytes.saturating_add(head.text.len());
+        if !head.is_news_to(reader) {
+            continue;
+        }
+        gist.count = gist.count.saturating_add(1);
+        if gist.first == 0 {
+            gist.first = id;
+        }
+        gist.last = id;
+        let known = gist.senders.iter().any(|(sender, _)| sender == head.from);
+        if !known && gist.senders.len() < limits::NEWS_SENDERS_MAX {
+            gist.senders.push((head.from.into(), head.sender_name.map(String::from)));
+        }
+    }
+    if gist.more && gist.count > 0 {
+        // What was not looked at is told of as well.
+        gist.last = last_id(state, room)?;
+        gist.upto = gist.last;
+    }
+    Ok(gist)
+}
+
+/// Returns a message.
+pub(crate) fn message(state: &impl Read, room: &Room, id: u64) -> Result<Option<Message>, Fault> {
+    tables::MESSAGES.get(state, (room_key(room), id))
 }
 
 /// Returns the keys of the messages above `after`, up to and including `upto`.

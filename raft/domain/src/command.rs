@@ -5,6 +5,7 @@
 //! as `None`.
 
 mod documents;
+pub mod meeting;
 mod projects;
 
 use alloc::string::String;
@@ -13,6 +14,7 @@ use alloc::vec::Vec;
 use minicbor::{Decode, Encode};
 
 pub use crate::command::documents::DocumentCommand;
+use crate::command::meeting::MeetingCommand;
 pub use crate::command::projects::{
     Billing, Content, Endpoint, FeatureTier, Manifest, Operation, Patch, ProjectCommand, Relation,
     RelationKind, UploadTarget,
@@ -40,6 +42,9 @@ pub enum Command {
     /// Documents of the whole cluster.
     #[n(5)]
     Document(#[n(0)] DocumentCommand),
+    /// Meetings.
+    #[n(6)]
+    Meeting(#[n(0)] MeetingCommand),
 }
 
 /// Commands of the machine room.
@@ -112,6 +117,15 @@ pub enum DueKind {
     /// Chunks and assets that nothing names any more.
     #[n(4)]
     Sweep,
+    /// A meeting with a draft was quiet for long.
+    #[n(5)]
+    Reminder,
+    /// An archived meeting was kept long enough.
+    #[n(6)]
+    Meeting,
+    /// What a meeting that was kept long enough leaves behind.
+    #[n(7)]
+    MeetingRest,
 }
 
 /// The role that a machine is invited to.
@@ -376,6 +390,9 @@ pub enum Room {
     /// The global chat.
     #[n(0)]
     Global,
+    /// A meeting, by its id.
+    #[n(1)]
+    Meeting(#[n(0)] String),
 }
 
 /// Commands of the chat; the actor is the sender or reader.
@@ -431,7 +448,8 @@ impl Command {
                 | ClusterCommand::SetTiming { .. },
             )
             | Self::Conversation(ConversationCommand::Transition { .. })
-            | Self::Project(ProjectCommand::SetQuota { .. }) => Origin::Member,
+            | Self::Project(ProjectCommand::SetQuota { .. })
+            | Self::Meeting(MeetingCommand::Told { .. }) => Origin::Member,
             Self::System(
                 SystemCommand::ClockStep { .. }
                 | SystemCommand::Upgrade { .. }
@@ -449,7 +467,18 @@ impl Command {
             )
             | Self::Chat(_)
             | Self::Project(_)
-            | Self::Document(_) => Origin::Conversation,
+            | Self::Document(_)
+            | Self::Meeting(
+                MeetingCommand::Start { .. }
+                | MeetingCommand::End { .. }
+                | MeetingCommand::Archive { .. }
+                | MeetingCommand::Reopen { .. }
+                | MeetingCommand::Join { .. }
+                | MeetingCommand::Leave { .. }
+                | MeetingCommand::Post { .. }
+                | MeetingCommand::Draft { .. }
+                | MeetingCommand::Stance { .. },
+            ) => Origin::Conversation,
         }
     }
 
@@ -462,7 +491,8 @@ impl Command {
             | Self::Conversation(_)
             | Self::Chat(_)
             | Self::Project(_)
-            | Self::Document(_) => crate::FIRST_VERSION,
+            | Self::Document(_)
+            | Self::Meeting(_) => crate::FIRST_VERSION,
         }
     }
 
@@ -491,6 +521,7 @@ impl Command {
             Self::Chat(ChatCommand::Take { .. }) => "chat_take",
             Self::Project(command) => command.kind(),
             Self::Document(command) => command.kind(),
+            Self::Meeting(command) => command.kind(),
         }
     }
 }

@@ -79,6 +79,9 @@ pub(crate) fn number(kind: DueKind) -> u8 {
         DueKind::Removal => 2,
         DueKind::Upload => 3,
         DueKind::Sweep => 4,
+        DueKind::Reminder => 5,
+        DueKind::Meeting => 6,
+        DueKind::MeetingRest => 7,
     }
 }
 
@@ -90,6 +93,9 @@ pub(crate) fn kind_of(number: u8) -> Option<DueKind> {
         2 => Some(DueKind::Removal),
         3 => Some(DueKind::Upload),
         4 => Some(DueKind::Sweep),
+        5 => Some(DueKind::Reminder),
+        6 => Some(DueKind::Meeting),
+        7 => Some(DueKind::MeetingRest),
         _ => None,
     }
 }

@@ -44,4 +44,9 @@ pub enum Event {
     },
     /// The strategy was written.
     Strategy,
+    /// A meeting, its members, its draft or the stances on it changed.
+    Meeting {
+        /// Which one.
+        id: String,
+    },
 }

@@ -15,6 +15,7 @@ use crate::cluster::{self, InviteState};
 use crate::command::DueKind;
 use crate::digest;
 use crate::due;
+use crate::meetings;
 use crate::store::{Direction, Fault, KeyRange, Read};
 use crate::tables::{self, Table};
 
@@ -33,6 +34,7 @@ pub fn check(state: &impl Read) -> Result<Vec<String>, Fault> {
     client_records(state, &mut found)?;
     events(state, &mut found)?;
     projects::check(state, &mut found)?;
+    meetings::check(state, &mut found)?;
     Ok(found)
 }
 
@@ -115,6 +117,11 @@ fn chat(state: &impl Read, found: &mut Vec<String>) -> Result<(), Fault> {
         }
         next.insert(room, id.saturating_add(1));
     }
+    for room in next.keys() {
+        if !last.contains_key(room) && !meetings::is_leaving(state, &room.1)? {
+            found.push(format!("room {room:?}: has messages and no counter"));
+        }
+    }
     for (room, last) in &last {
         if next.get(room).copied() != last.checked_add(1) {
             found.push(format!("room {room:?}: its counter {last} is not its last message"));
@@ -122,6 +129,9 @@ fn chat(state: &impl Read, found: &mut Vec<String>) -> Result<(), Fault> {
     }
     for row in rows!(tables::CURSORS, state) {
         let ((room, reader), cursor) = row?;
+        if !last.contains_key(&room) && meetings::is_leaving(state, &room.1)? {
+            continue;
+        }
         let last = last.get(&room).copied().unwrap_or_default();
         let ordered = [cursor.seen, cursor.taken, cursor.offered, last].is_sorted();
         if !ordered {

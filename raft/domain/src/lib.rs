@@ -17,7 +17,7 @@
 //! 3. [`apply`](mod@apply): the fixed order of checks; `requests`: one effect for each request id.
 //! 4. [`clock`], [`due`], [`system`]: ticks, timers, versions.
 //! 5. The families: [`cluster`], [`conversations`], [`chat`], [`events`], [`projects`],
-//!    [`documents`]; and [`bodies`], where the long texts and files of the last two lie.
+//!    [`documents`], [`meetings`]; and [`bodies`], where long texts and files lie.
 //! 6. [`codec`], [`digest`], [`limits`], [`invariants`]: bytes, comparison, bounds, what must hold.
 //!
 //! # How to add a command, in six steps
@@ -69,6 +69,7 @@ pub mod events;
 pub mod invariants;
 mod keys;
 pub mod limits;
+pub mod meetings;
 pub mod names;
 pub mod projects;
 pub mod rejection;
@@ -82,6 +83,7 @@ pub mod testing;
 
 pub use apply::apply;
 pub use clock::Clock;
+pub use command::meeting::MeetingCommand;
 pub use command::{
     ChatCommand, ClusterCommand, Command, ConversationCommand, DocumentCommand, ProjectCommand,
     SystemCommand,

@@ -255,6 +255,71 @@ pub const DOCUMENTS_LIST_MAX: usize = 1_000;
 /// A document's title.
 pub const DOCUMENT_TITLE_CHARS_MAX: usize = 200;
 
+/// A meeting's id in bytes: 14 digits of time, 30 characters of topic, 4 to 13 of the entry.
+pub const MEETING_ID_BYTES_MAX: usize = 64;
+
+/// How much of a meeting's topic stands in its id (n2n-nexus).
+pub const MEETING_SLUG_CHARS_MAX: usize = 30;
+
+/// A meeting's topic: one line of a notice.
+pub const TOPIC_CHARS_MAX: usize = 200;
+
+/// What is said of a meeting's end: lists show it for each of 200 meetings. Longer minutes are a
+/// document.
+pub const SUMMARY_CHARS_MAX: usize = 8_000;
+
+/// A note with a stance: it is posted, and shown with each look at the proposal.
+pub const STANCE_NOTE_CHARS_MAX: usize = 2_000;
+
+/// Meetings that are kept; one more lets the archived one that started first go, and is refused
+/// when none is archived.
+pub const MEETINGS_MAX: u64 = 10_000;
+
+/// How long an archived meeting is kept, in ticks: a year, in which anybody may copy what counts.
+pub const MEETING_KEPT_TICKS: u64 = 365 * 24 * HOUR;
+
+/// Messages of one meeting, the cluster's own not counted in: then it is time for another one.
+pub const MEETING_MESSAGES_MAX: u64 = 100_000;
+
+/// Members of one meeting: each look at a draft goes through all, and one reminder marks them all.
+pub const MEETING_MEMBERS_MAX: usize = 200;
+
+/// Meetings that may have something to tell a conversation when it takes part in another one: each
+/// of its hooks looks at all of them.
+pub const MEETINGS_JOINED_MAX: usize = 128;
+
+/// Meetings that one look for news goes through; reopened ones may be more than one may join, and
+/// those behind are told when earlier ones are through.
+pub const NEWS_MEETINGS_MAX: usize = 512;
+
+/// Messages that one look for news counts; a notice says that there are more.
+pub const NEWS_ROWS_MAX: usize = 512;
+
+/// Senders that news of a meeting name.
+pub const NEWS_SENDERS_MAX: usize = 5;
+
+/// Stances on one proposal: each look at it goes through all.
+pub const STANCES_MAX: usize = 500;
+
+/// Stances on one proposal beyond which guests take none, so that members always can.
+pub const GUEST_STANCES_MAX: usize = 200;
+
+/// How long a meeting must be quiet at most before approvers are reminded, in minutes: a month.
+pub const REMINDER_MINUTES_MAX: u32 = 30 * 24 * 60;
+
+/// Approvers that a message about their list names.
+pub const APPROVERS_NAMED_MAX: usize = 20;
+
+/// Participants, stances and objections that are shown of one meeting.
+pub const MEETING_SHOWN_MAX: usize = 200;
+
+/// Meetings that one call lists (n2n-nexus `list_meetings`).
+pub const MEETINGS_LIST_MAX: usize = 200;
+
+/// Conversations that one `Told` speaks of: each changes its member's row, the meeting's, and what
+/// it is involved in.
+pub const TOLD_MAX: usize = 240;
+
 // A message of the longest text in four-byte characters fits an entry with its frame.
 const _: () = assert!(TEXT_CHARS_MAX * 4 + 2_048 <= ENTRY_BYTES_MAX);
 // Titles of all changes of a full `Transition`, with their ids, fit an entry.
@@ -283,3 +348,13 @@ const _: () = assert!(SWEEP_CHUNKS_MAX * 3 + 8 <= FIRE_ROWS_MAX as u64);
 // At the bound of open uploads the longest silent one may go within the command that begins.
 const _: () = assert!(UPLOADS_MOVING_MAX < UPLOADS_MAX);
 const _: () = assert!(ASSET_NAME_BYTES_MAX + 32 <= OUTCOME_BYTES_MAX);
+// The longest topic, note and summary fit what carries them.
+const _: () = assert!(SUMMARY_CHARS_MAX * 4 + 2_048 <= ENTRY_BYTES_MAX);
+const _: () = assert!(TOPIC_CHARS_MAX <= EVENT_TEXT_CHARS_MAX);
+const _: () = assert!(GUEST_STANCES_MAX + MEETING_MEMBERS_MAX < STANCES_MAX);
+// A reminder marks all members, a reopened meeting involves all of them again.
+const _: () = assert!(MEETING_MEMBERS_MAX + 8 <= FIRE_ROWS_MAX);
+const _: () = assert!(TOLD_MAX * 3 <= COMMAND_ROWS_MAX);
+const _: () =
+    assert!(TOLD_MAX * (MEETING_ID_BYTES_MAX + ACTOR_ID_BYTES_MAX + 64) + 2_048 <= ENTRY_BYTES_MAX);
+const _: () = assert!(14 + 1 + MEETING_SLUG_CHARS_MAX + 1 + 13 <= MEETING_ID_BYTES_MAX);

@@ -5,6 +5,7 @@ use alloc::string::String;
 
 use minicbor::{Decode, Encode};
 
+use crate::command::meeting::{Approver, Mode};
 use crate::entry::NodeId;
 
 /// The answer to an applied command.
@@ -76,6 +77,49 @@ pub enum Reply {
         /// The place of the chunk that it waits for; behind the last one when it is complete.
         #[n(1)]
         next: u64,
+    },
+    /// A meeting was started, ended, archived, reopened or left.
+    #[n(12)]
+    Meeting {
+        /// Which one.
+        #[n(0)]
+        id: String,
+    },
+    /// A message stands where it was routed to.
+    #[n(13)]
+    PostedIn {
+        /// The meeting; empty: the global chat.
+        #[n(0)]
+        meeting: String,
+        /// Its number there.
+        #[n(1)]
+        id: u64,
+    },
+    /// A meeting was joined, or a member takes part in another way.
+    #[n(14)]
+    Joined {
+        /// How it takes part.
+        #[n(0)]
+        mode: Mode,
+        /// Whether drafts need its endorsement.
+        #[n(1)]
+        approver: Approver,
+        /// Whether it was a member before.
+        #[n(2)]
+        again: bool,
+    },
+    /// A stance was taken.
+    #[n(15)]
+    Stanced {
+        /// The number of the meeting's current draft; 0: it has none.
+        #[n(0)]
+        draft: u64,
+        /// Whether it can count: those of instances never do.
+        #[n(1)]
+        counted: bool,
+        /// The number of the decision that it brought about; 0: the meeting goes on.
+        #[n(2)]
+        decision: u64,
     },
 }
 

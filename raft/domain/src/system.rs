@@ -13,7 +13,9 @@ use crate::event::Event;
 use crate::rejection::Rejection;
 use crate::reply::Reply;
 use crate::store::{Fault, Read, Store};
-use crate::{FIRST_VERSION, SUPPORTED, bodies, cluster, events, limits, requests, tables};
+use crate::{
+    FIRST_VERSION, SUPPORTED, bodies, cluster, events, limits, meetings, requests, tables,
+};
 
 /// The last moment of the year 9999, in milliseconds since 1970: what RFC 3339 can still show.
 const TIME_MAX: u64 = 253_402_300_799_999;
@@ -208,5 +210,8 @@ fn fire(
         DueKind::Removal => cluster::removal_goes_on(state, due, told),
         DueKind::Upload => bodies::upload_ends(state, context.now, due, told),
         DueKind::Sweep => bodies::sweep(state, context.now, due, told),
+        DueKind::Reminder => meetings::remind(state, context, due, told),
+        DueKind::Meeting => meetings::keeping_ends(state, context, due, told),
+        DueKind::MeetingRest => meetings::rest_goes(state, due, told),
     }
 }

@@ -20,6 +20,7 @@ use crate::conversations::{Conversation, Totals};
 use crate::documents::{Document, Strategy};
 use crate::events::{EventRow, Window};
 use crate::keys::Key;
+use crate::meetings::{Meeting, Member as MeetingMember, Stance, Totals as MeetingTotals};
 use crate::projects::{Asset, Details, Head, Label, ProjectTotals, References};
 use crate::requests::{Floor, Record};
 use crate::store::{Direction, Fault, KeyRange, Read, Store};
@@ -111,6 +112,27 @@ pub(crate) const DOCUMENT_ORDER: Table<(u64, String), ()> = Table::new(0x3d);
 pub(crate) const DOCUMENT_TOTALS: Table<(), u64> = Table::new(0x3e);
 /// The strategy, one row.
 pub(crate) const STRATEGY: Table<(), Strategy> = Table::new(0x3f);
+
+/// Meetings by id.
+pub(crate) const MEETINGS: Table<String, Meeting> = Table::new(0x40);
+/// Meetings in the order in which they were started.
+pub(crate) const MEETINGS_STARTED: Table<u64, String> = Table::new(0x41);
+/// Meetings of a phase in the order in which they were started.
+pub(crate) const MEETINGS_IN_PHASE: Table<(u8, u64), String> = Table::new(0x42);
+/// Active meetings in the order in which they were started or reopened.
+pub(crate) const MEETINGS_ACTIVE: Table<u64, String> = Table::new(0x43);
+/// How many meetings there are and were, one row.
+pub(crate) const MEETING_TOTALS: Table<(), MeetingTotals> = Table::new(0x44);
+/// Members: meeting, conversation or instance.
+pub(crate) const MEETING_MEMBERS: Table<(String, String), MeetingMember> = Table::new(0x45);
+/// Who spoke: meeting, conversation or instance.
+pub(crate) const MEETING_SPEAKERS: Table<(String, String), ()> = Table::new(0x46);
+/// Stances: meeting, number of the proposal, conversation or instance.
+pub(crate) const STANCES: Table<(String, u64, String), Stance> = Table::new(0x47);
+/// Which meetings may have something to tell a conversation: conversation, meeting.
+pub(crate) const INVOLVED: Table<(String, String), ()> = Table::new(0x48);
+/// The tick of the last message of a meeting that waits for stances.
+pub(crate) const MEETING_PULSES: Table<String, u64> = Table::new(0x49);
 
 /// A room in a key: its kind, and its id behind it (empty for the global chat).
 pub(crate) type RoomKey = (u8, String);

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use nexus_domain::command::Room;
+use nexus_domain::meetings::{self, Phase};
 use nexus_domain::store::Rows;
 use nexus_domain::testing::{self, Sequence};
 use nexus_domain::{
@@ -110,6 +111,19 @@ fn ask(state: &impl Read) -> Result<(), Fault> {
     chat::latest(state, &room, 500)?;
     chat::unread(state, &room, "claude:1")?;
     events::list(state, None, 500)?;
+    for view in meetings::list(state, None, None, 200)? {
+        let room = view.meeting.room();
+        chat::unread(state, &room, "claude:1")?;
+        chat::latest(state, &room, 500)?;
+        for number in 1..4 {
+            meetings::approvals(state, &view.meeting.id, number)?;
+        }
+    }
+    meetings::list(state, Some(Phase::Closed), None, 200)?;
+    meetings::default_meeting(state)?;
+    for number in 0..6 {
+        meetings::news(state, &format!("claude:{number}"))?;
+    }
     due::first(state)?;
     projects::search(state, "web", 200)?;
     for found in projects::topology(state)?.projects {

@@ -1,16 +1,17 @@
 //! Commands of the chat: send and take.
 
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::{Cursor, Head, Message, RoomState, cursor, ids, last_id, room_key};
+use super::{CLUSTER, Cursor, Head, Message, RoomState, cursor, ids, last_id, room_key};
 use crate::command::{Category, ChatCommand, Client, Room};
 use crate::context::{Context, Stop};
 use crate::event::Event;
 use crate::rejection::Rejection;
 use crate::reply::{IdRange, Reply};
 use crate::store::{Direction, Fault, Read, Store};
-use crate::{codec, conversations, limits, tables};
+use crate::{codec, conversations, limits, meetings, tables};
 
 pub(crate) fn run(
     state: &mut impl Store,
@@ -20,48 +21,94 @@ pub(crate) fn run(
 ) -> Result<Reply, Stop> {
     match command {
         ChatCommand::Send { room, text, category } => {
-            send(state, context, room, (text, *category), told)
+            let id = send(state, context, room, (text, *category), told)?;
+            Ok(Reply::Posted { id })
         }
         ChatCommand::Take { room, limit } => take(state, context, room, *limit, told),
     }
 }
 
-fn send(
+/// Posts what the actor says; returns the message's number.
+pub(crate) fn send(
     state: &mut impl Store,
     context: &Context<'_>,
     room: &Room,
     (text, category): (&str, Category),
     told: &mut Vec<Event>,
-) -> Result<Reply, Stop> {
+) -> Result<u64, Stop> {
     // Counting characters of what is surely too long would be work for nothing.
     let short = text.len() <= limits::TEXT_CHARS_MAX.saturating_mul(4);
     if text.is_empty() || !short || text.chars().count() > limits::TEXT_CHARS_MAX {
         return Err(Rejection::invalid("text", "must have 1 to 32,000 characters").into());
     }
-    let last = last_id(state, room)?;
-    let Some(id) = last.checked_add(1) else {
-        return Err(Rejection::Impossible { what: format!("message {last}, the last one") }.into());
+    let meeting = match room {
+        Room::Global => None,
+        Room::Meeting(id) => Some(meetings::open_room(state, id)?),
     };
+    next_id(state, room)?;
     let speaker = conversations::active(state, context, told)?;
-    let message = Message {
-        id,
-        from: speaker.id.clone(),
-        sender_name: (speaker.client != Client::Instance).then(|| speaker.name.clone()),
-        text: text.into(),
-        category,
-        at: context.now.at,
-        node: context.node,
-    };
-    tables::ROOMS.put(state, room_key(room), &RoomState { last: id })?;
-    tables::MESSAGES.put(state, (room_key(room), id), &message)?;
+    let sender_name = (speaker.client != Client::Instance).then(|| speaker.name.clone());
+    let post = Post { from: &speaker.id, sender_name, text, category, about: None };
+    let id = place(state, context, room, post, told)?;
     if let Some(before) = cursor(state, room, &speaker.id)? {
         let after = after_sending(before, speaker.incarnation, id);
         if after != before {
             tables::CURSORS.put(state, (room_key(room), &speaker.id), &after)?;
         }
     }
+    if let Some(meeting) = meeting {
+        meetings::spoken(state, context, meeting, &speaker.id, category)?;
+    }
+    Ok(id)
+}
+
+/// What a message will say.
+#[derive(Debug)]
+pub(crate) struct Post<'a> {
+    pub(crate) from: &'a str,
+    pub(crate) sender_name: Option<String>,
+    pub(crate) text: &'a str,
+    pub(crate) category: Category,
+    pub(crate) about: Option<String>,
+}
+
+impl<'a> Post<'a> {
+    /// Makes a message of the cluster itself, about somebody's doing.
+    pub(crate) fn by_cluster(text: &'a str, category: Category, about: &str) -> Self {
+        Self { from: CLUSTER, sender_name: None, text, category, about: Some(about.into()) }
+    }
+}
+
+/// Returns the number of a room's next message.
+fn next_id(state: &impl Read, room: &Room) -> Result<u64, Stop> {
+    let last = last_id(state, room)?;
+    let lost = || Rejection::Impossible { what: format!("message {last}, the last one") };
+    Ok(last.checked_add(1).ok_or_else(lost)?)
+}
+
+/// Writes a message; returns its number.
+pub(crate) fn place(
+    state: &mut impl Store,
+    context: &Context<'_>,
+    room: &Room,
+    post: Post<'_>,
+    told: &mut Vec<Event>,
+) -> Result<u64, Stop> {
+    let id = next_id(state, room)?;
+    let message = Message {
+        id,
+        from: post.from.into(),
+        sender_name: post.sender_name,
+        text: post.text.into(),
+        category: post.category,
+        at: context.now.at,
+        node: context.node,
+        about: post.about,
+    };
+    tables::ROOMS.put(state, room_key(room), &RoomState { last: id })?;
+    tables::MESSAGES.put(state, (room_key(room), id), &message)?;
     told.push(Event::Posted { room: room.clone(), id });
-    Ok(Reply::Posted { id })
+    Ok(id)
 }
 
 /// Moves the sender's cursor: a call of the same process proves that what it took arrived, and when
@@ -75,6 +122,23 @@ fn after_sending(before: Cursor, incarnation: u64, id: u64) -> Cursor {
         after = Cursor { taken: id, seen: id, offered: before.offered.max(id), ..before };
     }
     after
+}
+
+/// Lets a reader go on behind a message, as if it had read up to there; what lies behind that it
+/// had before comes `again`.
+pub(crate) fn start_at(
+    state: &mut impl Store,
+    room: &Room,
+    (reader, incarnation): (&str, u64),
+    id: u64,
+) -> Result<(), Fault> {
+    let before = cursor(state, room, reader)?;
+    let offered = before.map_or(0, |cursor| cursor.offered).max(id);
+    let cursor = Cursor { taken: id, seen: id, incarnation, offered };
+    if before != Some(cursor) {
+        tables::CURSORS.put(state, (room_key(room), reader), &cursor)?;
+    }
+    Ok(())
 }
 
 /// Returns above which number a reader goes on: another process is offered once more what is not
@@ -93,15 +157,23 @@ fn take(
     if !(1..=limits::READ_MESSAGES_MAX).contains(&limit) {
         return Err(Rejection::invalid("limit", "must be 1 to 500").into());
     }
+    if let Room::Meeting(id) = room {
+        meetings::present(state, id)?;
+    }
     let reader = conversations::active(state, context, told)?;
     let incarnation = reader.incarnation;
     let key = (room_key(room), reader.id.as_str());
-    let Some(before) = tables::CURSORS.get(state, key)? else {
-        let last = last_id(state, room)?;
-        let cursor = Cursor { taken: last, seen: last, incarnation, offered: last };
-        tables::CURSORS.put(state, key, &cursor)?;
-        let nothing = IdRange { after: last, upto: last };
-        return Ok(Reply::Taken { again: nothing, fresh: nothing, first: true });
+    let before = match (tables::CURSORS.get(state, key)?, room) {
+        (Some(before), _) => before,
+        (None, Room::Global) => {
+            let last = last_id(state, room)?;
+            let cursor = Cursor { taken: last, seen: last, incarnation, offered: last };
+            tables::CURSORS.put(state, key, &cursor)?;
+            let nothing = IdRange { after: last, upto: last };
+            return Ok(Reply::Taken { again: nothing, fresh: nothing, first: true });
+        }
+        // A meeting is read from its first message.
+        (None, Room::Meeting(_)) => Cursor { incarnation, ..Cursor::default() },
     };
     let from = start(&before, incarnation);
     let upto = reach(state, room, from, &reader.id, limit)?;
@@ -132,7 +204,7 @@ fn reach(
     for row in rows.take(limits::TAKE_SCAN_ROWS_MAX) {
         let (key, value) = row?;
         let head: Head<'_> = codec::decode_value(&key, &value)?;
-        if head.from != reader {
+        if head.is_news_to(reader) {
             bytes = bytes.saturating_add(head.text.len());
             if count >= limit || (count > 0 && bytes > limits::TAKE_TEXT_BYTES_MAX) {
                 break;

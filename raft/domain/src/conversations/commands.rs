@@ -14,7 +14,7 @@ use crate::event::Event;
 use crate::rejection::Rejection;
 use crate::reply::Reply;
 use crate::store::Store;
-use crate::{cluster, events, limits, names, tables};
+use crate::{chat, cluster, events, limits, names, tables};
 
 pub(crate) fn run(
     state: &mut impl Store,
@@ -48,6 +48,8 @@ fn check_client(id: &str, client: Client) -> Result<(), Rejection> {
     let (fits, rule) = match client {
         Client::Claude => (has_prefix(id, "claude:"), "must begin with claude:"),
         Client::Codex => (has_prefix(id, "codex:"), "must begin with codex:"),
+        // What the cluster itself says in meetings is from this one.
+        Client::Instance if id == chat::CLUSTER => (false, "n2n-nexus is the cluster's own id"),
         Client::Instance => (!id.contains(':'), "must have no : when it is an instance"),
     };
     if fits { Ok(()) } else { Err(Rejection::invalid("caller", rule)) }

@@ -267,7 +267,15 @@ fn timers(state: &impl Read, bodies: &mut Bodies, found: &mut Vec<String>) -> Re
                     bodies.expect(number, size, found);
                 }
             }
-            Some(DueKind::Invite | DueKind::Requests | DueKind::Removal) | None => {}
+            Some(
+                DueKind::Invite
+                | DueKind::Requests
+                | DueKind::Removal
+                | DueKind::Reminder
+                | DueKind::Meeting
+                | DueKind::MeetingRest,
+            )
+            | None => {}
         }
     }
     Ok(())

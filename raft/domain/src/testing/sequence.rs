@@ -1,5 +1,6 @@
 //! The log of a seed.
 
+mod meetings;
 mod projects;
 
 use alloc::format;
@@ -119,9 +120,10 @@ impl Sequence {
         &self.state
     }
 
-    /// Lets time pass: mostly little, sometimes a minute, seldom a day.
+    /// Lets time pass: mostly little, sometimes a minute, seldom a day, and once in a while a year.
     fn pass(&mut self) {
         let passed = match self.random.below(200) {
+            0 if self.random.chance(10) => 400 * 24 * 60 * 60 * 1000,
             0 => 25 * 60 * 60 * 1000,
             1..=3 => 61 * 60 * 1000,
             4..=20 => 61 * 1000,
@@ -173,6 +175,10 @@ impl Sequence {
                 Some((owner, command)) => self.speak(owner, command),
                 None => self.talk(),
             },
+            42..=49 => match self.agreement() {
+                Some((missing, command)) => self.speak(missing, command),
+                None => self.talk(),
+            },
             _ => self.talk(),
         }
     }
@@ -184,6 +190,7 @@ impl Sequence {
         let command = match known {
             Ok(None) if self.random.chance(80) => self.register(client),
             _ if self.random.chance(35) => self.project_command(),
+            _ if self.random.chance(50) => self.meeting(),
             _ => self.conversation_command(client),
         };
         self.speak(id, command)
@@ -305,6 +312,7 @@ impl Sequence {
                 Command::System(SystemCommand::Upgrade { to })
             }
             58..=60 => self.quota(),
+            61..=67 => self.told(),
             _ => Command::Cluster(self.cluster()),
         }
     }

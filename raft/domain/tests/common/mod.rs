@@ -1,5 +1,6 @@
 //! Generators of anything at all: commands and entries that no honest program would make.
 
+mod meetings;
 mod projects;
 
 use nexus_domain::command::{
@@ -36,7 +37,10 @@ fn system() -> impl Strategy<Value = SystemCommand> {
         Just(DueKind::Invite),
         Just(DueKind::Requests),
         Just(DueKind::Upload),
-        Just(DueKind::Sweep)
+        Just(DueKind::Sweep),
+        Just(DueKind::Reminder),
+        Just(DueKind::Meeting),
+        Just(DueKind::MeetingRest),
     ];
     prop_oneof![
         (number(), number(), any::<u32>(), text()).prop_map(|(boot, nonce, supports, software)| {
@@ -100,17 +104,19 @@ fn conversation() -> impl Strategy<Value = ConversationCommand> {
 
 fn chat() -> impl Strategy<Value = ChatCommand> {
     let category = prop_oneof![Just(Category::None), Just(Category::MeetingStart)];
+    let room = || prop_oneof![Just(Room::Global), text().prop_map(Room::Meeting)];
     prop_oneof![
-        (text(), category).prop_map(|(text, category)| {
-            ChatCommand::Send { room: Room::Global, text, category }
+        (room(), text(), category).prop_map(|(room, text, category)| ChatCommand::Send {
+            room,
+            text,
+            category
         }),
-        any::<u32>().prop_map(|limit| ChatCommand::Take { room: Room::Global, limit }),
+        (room(), any::<u32>()).prop_map(|(room, limit)| ChatCommand::Take { room, limit }),
     ]
 }
 
-/// Returns any command.
+/// Returns any command. Boxed, for all of them side by side would overflow a test's stack.
 pub(crate) fn command() -> impl Strategy<Value = Command> {
-    // Boxed: the types of nested strategies are large, and so is their place on the stack.
     prop_oneof![
         system().prop_map(Command::System).boxed(),
         cluster().prop_map(Command::Cluster).boxed(),
@@ -118,6 +124,7 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         chat().prop_map(Command::Chat).boxed(),
         projects::project().prop_map(Command::Project).boxed(),
         projects::document().prop_map(Command::Document).boxed(),
+        meetings::meeting().prop_map(Command::Meeting).boxed(),
     ]
 }
 

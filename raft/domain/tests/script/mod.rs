@@ -1,5 +1,6 @@
 //! The language of the scripts.
 
+mod meetings;
 mod project_queries;
 mod projects;
 mod queries;
@@ -9,8 +10,8 @@ use std::fmt::Write as _;
 
 use goldenscript::ArgumentConsumer;
 use nexus_domain::command::{
-    Category, Change, ChatCommand, Client, ClusterCommand, Command, ConversationCommand, DueKind,
-    Role, Room, Status, SystemCommand, Timing,
+    Change, ChatCommand, Client, ClusterCommand, Command, ConversationCommand, DueKind, Role,
+    Status, SystemCommand, Timing,
 };
 use nexus_domain::{
     Actor, Answered, Entry, Event, MemoryStore, Overlay, Proposal, RequestId, Stamp, apply,
@@ -28,8 +29,8 @@ const HINTS_MAX: usize = 3;
 /// not do: `node=` (1), `as=` (who speaks; `node` for the node itself), `req=` (a client's id),
 /// `boot=` and `n=` (a node's own id; else its present boot and the next one), `below=` (what is
 /// answered, of `abboot=`), `version=`, `until=` (the tick after which it is too late), `index=`.
-/// Time stands still but for `pass`. After each the invariants must hold, and a refusal must not
-/// have touched the content.
+/// Time stands still but for `pass`. Messages are in the global chat but for `in=` (a meeting).
+/// After each the invariants must hold, and a refusal must not have touched the content.
 #[derive(Debug)]
 pub(crate) struct Runner {
     store: MemoryStore,
@@ -293,10 +294,14 @@ fn command(
     if let Some(command) = conversation(name, args)? {
         return Ok(Some(Command::Conversation(command)));
     }
-    if let Some(command) = chat(name, args)? {
-        return Ok(Some(Command::Chat(command)));
+    if let Some(command) = projects::command(name, args)? {
+        return Ok(Some(command));
     }
-    projects::command(name, args)
+    if let Some(command) = meetings::command(state, name, args)? {
+        return Ok(Some(Command::Meeting(command)));
+    }
+    // Last, for it looks for `in=` before it knows the word.
+    Ok(chat(state, name, args)?.map(Command::Chat))
 }
 
 fn system(
@@ -321,6 +326,7 @@ fn system(
                     Some("invite") => DueKind::Invite,
                     Some("upload") => DueKind::Upload,
                     Some("sweep") => DueKind::Sweep,
+                    Some("reminder") => DueKind::Reminder,
                     _ => DueKind::Requests,
                 },
                 id: position(args, "id")?,
@@ -444,17 +450,17 @@ fn conversation(
     }))
 }
 
-fn chat(name: &str, args: &mut ArgumentConsumer<'_>) -> Result<Option<ChatCommand>> {
-    let room = Room::Global;
+fn chat(
+    state: &MemoryStore,
+    name: &str,
+    args: &mut ArgumentConsumer<'_>,
+) -> Result<Option<ChatCommand>> {
+    let room = meetings::room(state, args)?;
     Ok(Some(match name {
         "send" => ChatCommand::Send {
             room,
             text: text(args.next_pos().unwrap_or_default()),
-            category: match args.take_key("category") {
-                Some("proposal") => Category::Proposal,
-                Some("decision") => Category::Decision,
-                _ => Category::None,
-            },
+            category: meetings::category(args.take_key("category")),
         },
         "take" => ChatCommand::Take { room, limit: key(args, "limit")?.unwrap_or(10) },
         _ => return Ok(None),

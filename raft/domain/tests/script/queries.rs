@@ -3,16 +3,13 @@
 use std::fmt::Write as _;
 
 use goldenscript::ArgumentConsumer;
-use nexus_domain::command::Room;
 use nexus_domain::reply::IdRange;
 use nexus_domain::{
     Direction, KeyRange, MemoryStore, Read, chat, clock, cluster, conversations, digest, due,
     events, system,
 };
 
-use super::{Result, key, position, project_queries};
-
-const ROOM: Room = Room::Global;
+use super::{Result, key, meetings, position, project_queries};
 
 /// Answers a query; `None` when the name is none.
 pub(super) fn run(
@@ -135,37 +132,46 @@ fn chat_query(
     name: &str,
     args: &mut ArgumentConsumer<'_>,
 ) -> Result<Option<String>> {
+    if let Some(answer) = meetings::query(state, name, args)? {
+        return Ok(Some(answer));
+    }
     let mut out = String::new();
+    let words = ["latest", "after", "load", "unread", "cursor", "last-id"];
+    if !words.contains(&name) {
+        return project_queries::run(state, name, args);
+    }
+    let room = meetings::room(state, args)?;
     let found = match name {
-        "latest" => chat::latest(state, &ROOM, position(args, "count")?)?,
+        "latest" => chat::latest(state, &room, position(args, "count")?)?,
         "after" => {
             let id = position(args, "id")?;
-            chat::after(state, &ROOM, id, position(args, "count")?)?
+            chat::after(state, &room, id, position(args, "count")?)?
         }
         "load" => {
             let range = IdRange { after: position(args, "after")?, upto: position(args, "up to")? };
             let skip = args.take_key("skip").unwrap_or_default();
-            chat::load(state, &ROOM, range, skip, key(args, "limit")?.unwrap_or(10))?
+            chat::load(state, &room, range, skip, key(args, "limit")?.unwrap_or(10))?
         }
         "unread" => {
             let reader = args.next_pos().unwrap_or_default();
-            writeln!(out, "{}", chat::unread(state, &ROOM, reader)?)?;
+            writeln!(out, "{}", chat::unread(state, &room, reader)?)?;
             return Ok(Some(out));
         }
         "cursor" => {
             let reader = args.next_pos().unwrap_or_default();
-            writeln!(out, "{:?}", chat::cursor(state, &ROOM, reader)?)?;
+            writeln!(out, "{:?}", chat::cursor(state, &room, reader)?)?;
             return Ok(Some(out));
         }
         "last-id" => {
-            writeln!(out, "{}", chat::last_id(state, &ROOM)?)?;
+            writeln!(out, "{}", chat::last_id(state, &room)?)?;
             return Ok(Some(out));
         }
-        _ => return project_queries::run(state, name, args),
+        _ => return Ok(None),
     };
     for message in found {
-        let text: String = message.text.chars().take(20).collect();
-        writeln!(
+        let shown = if message.about.is_some() { 200 } else { 20 };
+        let text: String = message.text.chars().take(shown).collect();
+        write!(
             out,
             "{} {} ({:?}) {:?}: {text} at={} node={}",
             message.id,
@@ -175,6 +181,10 @@ fn chat_query(
             message.at,
             message.node
         )?;
+        if let Some(about) = message.about {
+            write!(out, " about={about}")?;
+        }
+        out.push('\n');
     }
     Ok(Some(out))
 }
