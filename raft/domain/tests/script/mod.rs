@@ -15,7 +15,7 @@ use nexus_domain::command::{
 };
 use nexus_domain::{
     Actor, Answered, Entry, Event, MemoryStore, Overlay, Proposal, RequestId, Stamp, apply,
-    cluster, codec, digest, due, invariants,
+    cluster, codec, digest, due, invariants, limits,
 };
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -81,6 +81,7 @@ impl goldenscript::Runner for Runner {
             }
             "cluster" => self.cluster()?,
             "times" => self.times(&mut args)?,
+            "fire-due" => self.fire_due()?,
             name => {
                 let entry = self.entry(name, &mut args)?;
                 self.apply(&entry)?
@@ -115,6 +116,19 @@ impl Runner {
             // A scan for each of thousands would take minutes.
             self.repeating = number + 1 < count;
             output = self.apply(&entry)?;
+        }
+        Ok(output)
+    }
+
+    /// Fires everything that is due now, and what that makes due; shows each answer.
+    fn fire_due(&mut self) -> Result<String> {
+        let mut output = String::new();
+        while let Some(first) = due::first(&self.store)?.filter(|first| first.due <= self.tick) {
+            let (due, kind, id, generation) = (first.due, first.kind, first.id, first.generation);
+            write!(output, "{kind:?} {id}: ")?;
+            let fire = SystemCommand::Fire { due, kind, id, generation };
+            let entry = self.propose(Command::System(fire))?;
+            output.push_str(&self.apply(&entry)?);
         }
         Ok(output)
     }
@@ -182,6 +196,9 @@ impl Runner {
         let outcome = apply(&mut overlay, entry, &mut events)?;
         digest::seal(&mut overlay, entry.index)?;
         let changes = overlay.into_changes();
+        // Records of requests are swept beside; the digests are no rows of anybody.
+        let rows = changes.keys().filter(|key| matches!(key.first(), Some(0x08 | 0x10..)));
+        check_bounds(entry, rows.count(), &outcome);
         self.store.absorb(changes);
         if !self.repeating {
             let found = invariants::check(&self.store)?;
@@ -212,6 +229,22 @@ impl Runner {
         output.push('\n');
         Ok(output)
     }
+}
+
+/// Checks that an entry changes no more rows than it may, and that its answer can be kept.
+fn check_bounds(
+    entry: &Entry,
+    rows: usize,
+    outcome: &std::result::Result<nexus_domain::Reply, nexus_domain::Rejection>,
+) {
+    let fires = matches!(entry.proposal.command, Command::System(SystemCommand::Fire { .. }));
+    let most = if fires { limits::FIRE_ROWS_MAX } else { limits::COMMAND_ROWS_MAX };
+    assert!(rows <= most, "{rows} rows are changed by {entry:?}");
+    let kept = match outcome {
+        Ok(reply) => codec::encode_value(reply),
+        Err(refusal) => codec::encode_value(refusal),
+    };
+    assert!(kept.len() <= limits::OUTCOME_BYTES_MAX, "{outcome:?} has {} bytes", kept.len());
 }
 
 /// Reads a line as a command, for those that are made here.
