@@ -30,7 +30,7 @@ use crate::rejection::Rejection;
 use crate::reply::Reply;
 use crate::requests::{self, Floor, Known, Outcome, Record};
 use crate::store::{Fault, Overlay, Store};
-use crate::{chat, cluster, documents, meetings, projects, system};
+use crate::{chat, cluster, documents, mail, meetings, projects, system, tasks};
 
 /// Applies one entry to the state.
 ///
@@ -188,6 +188,8 @@ fn family(
         Command::Project(command) => projects::run(&mut state, &context, command, &mut told),
         Command::Document(command) => documents::run(&mut state, &context, command, &mut told),
         Command::Meeting(command) => meetings::run(&mut state, &context, command, &mut told),
+        Command::Task(command) => tasks::run(&mut state, &context, command, &mut told),
+        Command::Mail(command) => mail::run(&mut state, &context, command, &mut told),
     };
     match done {
         Ok(reply) => {

@@ -7,19 +7,24 @@
 //!
 //! Every meeting is a room of its own; what beside the message a post changes there, and who may
 //! post, is [`crate::meetings`]' affair.
+//!
+//! Messages that were pruned are gone at once for every reader, and their rows in bounded steps;
+//! numbers go on from where they were, so every cursor stays right.
 
 mod commands;
+mod maintenance;
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use minicbor::{Decode, Encode};
 
-pub(crate) use crate::chat::commands::{Post, place, run, send, start_at};
+pub(crate) use crate::chat::commands::{Post, place, run, send, start, start_at};
+pub(crate) use crate::chat::maintenance::sweep;
 use crate::command::{Category, Room};
 use crate::entry::NodeId;
 use crate::reply::IdRange;
-use crate::store::{Direction, Fault, KeyRange, Read};
+use crate::store::{Direction, Fault, KeyRange, Read, Store};
 use crate::{codec, conversations, limits, meetings, tables};
 
 /// From whom the cluster's own messages in meetings are; nobody else can have this id.
@@ -84,6 +89,12 @@ pub(crate) struct RoomState {
     /// The newest message's number.
     #[n(0)]
     pub(crate) last: u64,
+    /// Up to where messages were pruned: nobody sees them any more.
+    #[n(1)]
+    pub(crate) pruned: Option<u64>,
+    /// Up to where their rows are gone.
+    #[n(2)]
+    pub(crate) swept: Option<u64>,
 }
 
 /// Where a reader stands in a room: `seen` <= `taken` <= `offered`.
@@ -125,7 +136,30 @@ fn exists(state: &impl Read, room: &Room) -> Result<bool, Fault> {
 /// # Errors
 /// A fault when the state cannot be read.
 pub fn last_id(state: &impl Read, room: &Room) -> Result<u64, Fault> {
-    Ok(tables::ROOMS.get(state, room_key(room))?.unwrap_or_default().last)
+    Ok(room_state(state, room)?.last)
+}
+
+/// Returns how many messages a room has, without those that were pruned.
+///
+/// # Errors
+/// A fault when the state cannot be read.
+pub fn count(state: &impl Read, room: &Room) -> Result<u64, Fault> {
+    let room = room_state(state, room)?;
+    Ok(room.last.saturating_sub(room.pruned.unwrap_or_default()))
+}
+
+/// Forgets where a conversation that is removed stood in the global chat.
+pub(crate) fn forget_reader(state: &mut impl Store, reader: &str) -> Result<(), Fault> {
+    tables::CURSORS.delete(state, (room_key(&Room::Global), reader))
+}
+
+fn room_state(state: &impl Read, room: &Room) -> Result<RoomState, Fault> {
+    Ok(tables::ROOMS.get(state, room_key(room))?.unwrap_or_default())
+}
+
+/// Returns up to which number messages were pruned.
+fn pruned(state: &impl Read, room: &Room) -> Result<u64, Fault> {
+    Ok(room_state(state, room)?.pruned.unwrap_or_default())
 }
 
 /// Returns where a reader stands; `None` when it never read there.
@@ -155,7 +189,7 @@ pub fn load(
         return Ok(found);
     }
     let limit = bounded(limit);
-    let range = ids(room, range.after, Some(range.upto));
+    let range = ids(room, range.after.max(pruned(state, room)?), Some(range.upto));
     for row in state.scan(range, Direction::Forward).take(limits::TAKE_SCAN_ROWS_MAX) {
         if found.len() >= limit {
             break;
@@ -177,7 +211,8 @@ pub fn latest(state: &impl Read, room: &Room, count: usize) -> Result<Vec<Messag
     if !exists(state, room)? {
         return Ok(Vec::new());
     }
-    let rows = tables::MESSAGES.rows(state, ids(room, 0, None), Direction::Reverse);
+    let range = ids(room, pruned(state, room)?, None);
+    let rows = tables::MESSAGES.rows(state, range, Direction::Reverse);
     let newest = rows.take(bounded(count)).map(|row| Ok(row?.1));
     let mut found: Vec<Message> = newest.collect::<Result<_, Fault>>()?;
     found.reverse();
@@ -192,7 +227,8 @@ pub fn after(state: &impl Read, room: &Room, id: u64, count: usize) -> Result<Ve
     if !exists(state, room)? {
         return Ok(Vec::new());
     }
-    let rows = tables::MESSAGES.rows(state, ids(room, id, None), Direction::Forward);
+    let range = ids(room, id.max(pruned(state, room)?), None);
+    let rows = tables::MESSAGES.rows(state, range, Direction::Forward);
     rows.take(bounded(count)).map(|row| Ok(row?.1)).collect()
 }
 
@@ -215,7 +251,7 @@ pub fn unread(state: &impl Read, room: &Room, reader: &str) -> Result<bool, Faul
         (None, Room::Meeting(_)) => Cursor::default(),
     };
     let Some(reading) = conversations::conversation(state, reader)? else { return Ok(true) };
-    let start = commands::start(&cursor, reading.incarnation);
+    let start = start(&cursor, reading.incarnation).max(pruned(state, room)?);
     let mut looked: usize = 0;
     for row in state.scan(ids(room, start, None), Direction::Forward) {
         let (key, value) = row?;
@@ -233,7 +269,7 @@ pub fn unread(state: &impl Read, room: &Room, reader: &str) -> Result<bool, Faul
 pub(crate) fn read_up_to(state: &impl Read, room: &Room, reader: &str) -> Result<u64, Fault> {
     let Some(cursor) = cursor(state, room, reader)? else { return Ok(0) };
     let reading = conversations::conversation(state, reader)?;
-    Ok(reading.map_or(cursor.taken, |reading| commands::start(&cursor, reading.incarnation)))
+    Ok(reading.map_or(cursor.taken, |reading| start(&cursor, reading.incarnation)))
 }
 
 /// What others said in a room above a number, in a few words.
@@ -261,6 +297,7 @@ pub(crate) fn news(
     after: u64,
     reader: &str,
 ) -> Result<Gist, Fault> {
+    let after = after.max(pruned(state, room)?);
     let mut gist = Gist { upto: after, ..Gist::default() };
     let (mut rows, mut bytes) = (0usize, 0usize);
     for row in state.scan(ids(room, after, None), Direction::Forward) {
@@ -298,6 +335,9 @@ pub(crate) fn news(
 
 /// Returns a message.
 pub(crate) fn message(state: &impl Read, room: &Room, id: u64) -> Result<Option<Message>, Fault> {
+    if id <= pruned(state, room)? {
+        return Ok(None);
+    }
     tables::MESSAGES.get(state, (room_key(room), id))
 }
 

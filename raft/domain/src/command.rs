@@ -5,8 +5,11 @@
 //! as `None`.
 
 mod documents;
+pub mod mail;
 pub mod meeting;
+pub mod presence;
 mod projects;
+pub mod tasks;
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -14,11 +17,14 @@ use alloc::vec::Vec;
 use minicbor::{Decode, Encode};
 
 pub use crate::command::documents::DocumentCommand;
+use crate::command::mail::MailCommand;
 use crate::command::meeting::MeetingCommand;
+use crate::command::presence::{NodeChange, Report};
 pub use crate::command::projects::{
     Billing, Content, Endpoint, FeatureTier, Manifest, Operation, Patch, ProjectCommand, Relation,
     RelationKind, UploadTarget,
 };
+use crate::command::tasks::TaskCommand;
 use crate::entry::NodeId;
 
 /// A command, by family.
@@ -45,6 +51,12 @@ pub enum Command {
     /// Meetings.
     #[n(6)]
     Meeting(#[n(0)] MeetingCommand),
+    /// Tasks.
+    #[n(7)]
+    Task(#[n(0)] TaskCommand),
+    /// Direct messages.
+    #[n(8)]
+    Mail(#[n(0)] MailCommand),
 }
 
 /// Commands of the machine room.
@@ -126,6 +138,27 @@ pub enum DueKind {
     /// What a meeting that was kept long enough leaves behind.
     #[n(7)]
     MeetingRest,
+    /// A task's time to live, or the end of a finished one.
+    #[n(8)]
+    Task,
+    /// Messages that nobody took for a day in which their reader's node was awake.
+    #[n(9)]
+    Unread,
+    /// Texts that were read, and messages of 30 days, in one inbox.
+    #[n(10)]
+    Mail,
+    /// The end of a wish to be told when somebody's turn ends.
+    #[n(11)]
+    Watch,
+    /// Those who wished to be told of the states that one entry changed.
+    #[n(12)]
+    Turns,
+    /// Chat messages that were pruned.
+    #[n(13)]
+    Chat,
+    /// Conversations that nobody used for 30 days.
+    #[n(14)]
+    Closed,
 }
 
 /// The role that a machine is invited to.
@@ -344,6 +377,28 @@ pub enum ConversationCommand {
         #[n(2)]
         title: Option<String>,
     },
+    /// What hooks reported of conversations at home on the node; from the node itself, at most once
+    /// a second (traps.md 20).
+    #[n(3)]
+    Report {
+        /// One for each conversation, the last word of each; at most 120.
+        #[n(0)]
+        reports: Vec<Report>,
+    },
+    /// Sets whether the end of a turn waits for messages.
+    #[n(4)]
+    Listen {
+        /// Whether it does.
+        #[n(0)]
+        on: bool,
+    },
+    /// Notes which nodes are up, asleep or down (traps.md 20). Leader only.
+    #[n(5)]
+    Nodes {
+        /// Nodes and their new states, at most 128.
+        #[n(0)]
+        changes: Vec<NodeChange>,
+    },
 }
 
 /// One conversation's change of state.
@@ -421,6 +476,16 @@ pub enum ChatCommand {
         #[n(1)]
         limit: u32,
     },
+    /// Removes the oldest messages of the global chat.
+    #[n(2)]
+    Prune {
+        /// How many, at least 1.
+        #[n(0)]
+        count: u64,
+    },
+    /// Removes all messages of the global chat.
+    #[n(3)]
+    Clear,
 }
 
 /// Who may bring a command to the leader.
@@ -447,7 +512,9 @@ impl Command {
                 | ClusterCommand::Remove { .. }
                 | ClusterCommand::SetTiming { .. },
             )
-            | Self::Conversation(ConversationCommand::Transition { .. })
+            | Self::Conversation(
+                ConversationCommand::Transition { .. } | ConversationCommand::Report { .. },
+            )
             | Self::Project(ProjectCommand::SetQuota { .. })
             | Self::Meeting(MeetingCommand::Told { .. }) => Origin::Member,
             Self::System(
@@ -461,9 +528,12 @@ impl Command {
                 | ClusterCommand::Burn { .. }
                 | ClusterCommand::Voters { .. }
                 | ClusterCommand::Presence { .. },
-            ) => Origin::Leader,
+            )
+            | Self::Conversation(ConversationCommand::Nodes { .. }) => Origin::Leader,
             Self::Conversation(
-                ConversationCommand::Register { .. } | ConversationCommand::SetProfile { .. },
+                ConversationCommand::Register { .. }
+                | ConversationCommand::SetProfile { .. }
+                | ConversationCommand::Listen { .. },
             )
             | Self::Chat(_)
             | Self::Project(_)
@@ -478,7 +548,9 @@ impl Command {
                 | MeetingCommand::Post { .. }
                 | MeetingCommand::Draft { .. }
                 | MeetingCommand::Stance { .. },
-            ) => Origin::Conversation,
+            )
+            | Self::Task(_)
+            | Self::Mail(_) => Origin::Conversation,
         }
     }
 
@@ -492,7 +564,9 @@ impl Command {
             | Self::Chat(_)
             | Self::Project(_)
             | Self::Document(_)
-            | Self::Meeting(_) => crate::FIRST_VERSION,
+            | Self::Meeting(_)
+            | Self::Task(_)
+            | Self::Mail(_) => crate::FIRST_VERSION,
         }
     }
 
@@ -517,11 +591,18 @@ impl Command {
             Self::Conversation(ConversationCommand::Register { .. }) => "register",
             Self::Conversation(ConversationCommand::Transition { .. }) => "transition",
             Self::Conversation(ConversationCommand::SetProfile { .. }) => "set_profile",
+            Self::Conversation(ConversationCommand::Report { .. }) => "report",
+            Self::Conversation(ConversationCommand::Listen { .. }) => "listen",
+            Self::Conversation(ConversationCommand::Nodes { .. }) => "nodes",
             Self::Chat(ChatCommand::Send { .. }) => "chat_send",
             Self::Chat(ChatCommand::Take { .. }) => "chat_take",
+            Self::Chat(ChatCommand::Prune { .. }) => "chat_prune",
+            Self::Chat(ChatCommand::Clear) => "chat_clear",
             Self::Project(command) => command.kind(),
             Self::Document(command) => command.kind(),
             Self::Meeting(command) => command.kind(),
+            Self::Task(command) => command.kind(),
+            Self::Mail(command) => command.kind(),
         }
     }
 }

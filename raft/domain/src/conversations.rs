@@ -5,8 +5,12 @@
 //! among those that are not offline; its cursors and request ids hang on the id, so they move with
 //! it.
 
+mod closed;
 mod commands;
+pub(crate) mod nodes;
 mod presence;
+mod reports;
+pub(crate) mod turns;
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -14,7 +18,9 @@ use alloc::vec::Vec;
 use minicbor::{Decode, Encode};
 
 use crate::command::{Client, Status};
+pub(crate) use crate::conversations::closed::{close, look_tomorrow};
 pub(crate) use crate::conversations::commands::run;
+pub use crate::conversations::nodes::node_state;
 pub(crate) use crate::conversations::presence::{active, leave};
 use crate::entry::NodeId;
 use crate::limits;
@@ -64,6 +70,9 @@ pub struct Conversation {
     /// The tick of that.
     #[n(12)]
     pub last_active_tick: u64,
+    /// Whether the end of its turns waits for messages; nothing: it does not.
+    #[n(13)]
+    pub listens: Option<bool>,
 }
 
 impl Conversation {
@@ -121,6 +130,38 @@ pub fn list(state: &impl Read, limit: usize) -> Result<Vec<Conversation>, Fault>
         let lost =
             || Fault::at(&tables::CONVERSATIONS.key(&id), "an index names what is not there");
         found.push(row.ok_or_else(lost)?);
+    }
+    Ok(found)
+}
+
+/// Returns conversations that are not offline, most recently active first, and with `offline_since`
+/// also those that are offline and were active since then (milliseconds since 1970); no instances.
+///
+/// At most `limit` and 1,000, out of at most 4,096 conversations and instances.
+///
+/// # Errors
+/// A fault when the state cannot be read, or an index names nothing.
+pub fn peers(
+    state: &impl Read,
+    offline_since: Option<u64>,
+    limit: usize,
+) -> Result<Vec<Conversation>, Fault> {
+    let keys = tables::ACTIVITY.keys(state, tables::ACTIVITY.all(), Direction::Reverse);
+    let mut found = Vec::new();
+    let limit = limit.min(limits::CONVERSATIONS_LIST_MAX);
+    for key in keys.take(limits::PEERS_SCAN_MAX) {
+        if found.len() >= limit {
+            break;
+        }
+        let (_, id) = key?;
+        let row = conversation(state, &id)?;
+        let lost =
+            || Fault::at(&tables::CONVERSATIONS.key(&id), "an index names what is not there");
+        let row = row.ok_or_else(lost)?;
+        let recent = offline_since.is_some_and(|since| row.last_active_at >= since);
+        if row.client != Client::Instance && (row.status != Status::Offline || recent) {
+            found.push(row);
+        }
     }
     Ok(found)
 }

@@ -50,6 +50,11 @@ pub(crate) fn arm(
     tables::DUE.put(state, (due.due, number(due.kind), &due.id, due.generation), &())
 }
 
+/// Sets a timer that is far off, without waking the leader: it looks now and then by itself.
+pub(crate) fn arm_quietly(state: &mut impl Store, due: &Due) -> Result<(), Fault> {
+    tables::DUE.put(state, (due.due, number(due.kind), &due.id, due.generation), &())
+}
+
 /// Takes a timer back.
 pub(crate) fn disarm(state: &mut impl Store, due: &Due) -> Result<(), Fault> {
     tables::DUE.delete(state, (due.due, number(due.kind), &due.id, due.generation))
@@ -82,6 +87,13 @@ pub(crate) fn number(kind: DueKind) -> u8 {
         DueKind::Reminder => 5,
         DueKind::Meeting => 6,
         DueKind::MeetingRest => 7,
+        DueKind::Task => 8,
+        DueKind::Unread => 9,
+        DueKind::Mail => 10,
+        DueKind::Watch => 11,
+        DueKind::Turns => 12,
+        DueKind::Chat => 13,
+        DueKind::Closed => 14,
     }
 }
 
@@ -96,6 +108,13 @@ pub(crate) fn kind_of(number: u8) -> Option<DueKind> {
         5 => Some(DueKind::Reminder),
         6 => Some(DueKind::Meeting),
         7 => Some(DueKind::MeetingRest),
+        8 => Some(DueKind::Task),
+        9 => Some(DueKind::Unread),
+        10 => Some(DueKind::Mail),
+        11 => Some(DueKind::Watch),
+        12 => Some(DueKind::Turns),
+        13 => Some(DueKind::Chat),
+        14 => Some(DueKind::Closed),
         _ => None,
     }
 }

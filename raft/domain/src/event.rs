@@ -49,4 +49,14 @@ pub enum Event {
         /// Which one.
         id: String,
     },
+    /// A message or a notice came into a conversation's inbox.
+    Inbox {
+        /// Whose.
+        conversation: String,
+    },
+    /// A task was made, changed or removed.
+    Task {
+        /// Which one.
+        id: u64,
+    },
 }

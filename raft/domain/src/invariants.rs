@@ -4,7 +4,9 @@
 //! It scans everything, so it is never part of `apply`: a difference between nodes is found by the
 //! digests.
 
+mod inboxes;
 mod projects;
+mod tasks;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -35,6 +37,8 @@ pub fn check(state: &impl Read) -> Result<Vec<String>, Fault> {
     events(state, &mut found)?;
     projects::check(state, &mut found)?;
     meetings::check(state, &mut found)?;
+    tasks::check(state, &mut found)?;
+    inboxes::check(state, &mut found)?;
     Ok(found)
 }
 
@@ -44,7 +48,6 @@ macro_rules! rows {
         $table.rows($state, $table.all(), Direction::Forward)
     };
 }
-
 use rows;
 
 /// Returns the number of rows of a table.
@@ -104,11 +107,20 @@ fn conversations(state: &impl Read, found: &mut Vec<String>) -> Result<(), Fault
 
 fn chat(state: &impl Read, found: &mut Vec<String>) -> Result<(), Fault> {
     let mut last = BTreeMap::new();
+    let mut next: BTreeMap<_, u64> = BTreeMap::new();
     for row in rows!(tables::ROOMS, state) {
         let (room, counter) = row?;
+        let (pruned, swept) =
+            (counter.pruned.unwrap_or_default(), counter.swept.unwrap_or_default());
+        if ![swept, pruned, counter.last].is_sorted() {
+            found.push(format!("room {room:?}: {counter:?} is out of order"));
+        }
+        if swept < pruned && !is_due(state, DueKind::Chat, "global")? {
+            found.push(format!("room {room:?}: nothing sweeps what was pruned"));
+        }
+        next.insert(room.clone(), swept.saturating_add(1));
         last.insert(room, counter.last);
     }
-    let mut next: BTreeMap<_, u64> = BTreeMap::new();
     for row in rows!(tables::MESSAGES, state) {
         let ((room, id), message) = row?;
         let expected = next.get(&room).copied().unwrap_or(1);
@@ -137,7 +149,9 @@ fn chat(state: &impl Read, found: &mut Vec<String>) -> Result<(), Fault> {
         if !ordered {
             found.push(format!("cursor of {reader}: {cursor:?} with {last} messages"));
         }
-        if !tables::CONVERSATIONS.has(state, &reader)? {
+        // What one leaves in a meeting is the meeting's, and goes with it.
+        let global = room == (0, String::new());
+        if global && !tables::CONVERSATIONS.has(state, &reader)? {
             found.push(format!("cursor of {reader}: there is no such conversation"));
         }
     }

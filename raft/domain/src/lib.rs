@@ -17,7 +17,8 @@
 //! 3. [`apply`](mod@apply): the fixed order of checks; `requests`: one effect for each request id.
 //! 4. [`clock`], [`due`], [`system`]: ticks, timers, versions.
 //! 5. The families: [`cluster`], [`conversations`], [`chat`], [`events`], [`projects`],
-//!    [`documents`], [`meetings`]; and [`bodies`], where long texts and files lie.
+//!    [`documents`], [`meetings`], [`tasks`], [`mail`] and [`notices`]; and [`bodies`], where long
+//!    texts and files lie.
 //! 6. [`codec`], [`digest`], [`limits`], [`invariants`]: bytes, comparison, bounds, what must hold.
 //!
 //! # How to add a command, in six steps
@@ -69,8 +70,10 @@ pub mod events;
 pub mod invariants;
 mod keys;
 pub mod limits;
+pub mod mail;
 pub mod meetings;
 pub mod names;
+pub mod notices;
 pub mod projects;
 pub mod rejection;
 pub mod reply;
@@ -78,12 +81,17 @@ mod requests;
 pub mod store;
 pub mod system;
 mod tables;
+pub mod tasks;
 #[cfg(feature = "testing")]
 pub mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use apply::apply;
 pub use clock::Clock;
+pub use command::mail::MailCommand;
 pub use command::meeting::MeetingCommand;
+pub use command::tasks::TaskCommand;
 pub use command::{
     ChatCommand, ClusterCommand, Command, ConversationCommand, DocumentCommand, ProjectCommand,
     SystemCommand,

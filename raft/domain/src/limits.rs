@@ -146,6 +146,120 @@ pub const EVENTS_LIST_MAX: usize = 500;
 /// An event's target and detail in characters; longer ones are cut.
 pub const EVENT_TEXT_CHARS_MAX: usize = 200;
 
+/// One day of ticks, for the bounds below.
+pub const DAY_TICKS: u64 = 24 * HOUR;
+
+/// Conversations in one `Report`: each changes up to eight rows.
+pub const REPORTS_MAX: usize = 120;
+
+/// Rows that one listing of peers looks at: offline ones and instances stand between.
+pub const PEERS_SCAN_MAX: usize = 4_096;
+
+/// How long a conversation is kept after its last activity, in ticks.
+pub const CLOSED_TICKS: u64 = 30 * DAY_TICKS;
+
+/// Conversations that one step of the walk through old ones looks at.
+pub const CLOSED_LOOKED_MAX: usize = 64;
+
+/// Rows that the removals of one such step change.
+pub const CLOSED_ROWS_MAX: usize = 240;
+
+/// Notices of one conversation; the oldest is given up for a new one, and counted.
+pub const NOTICES_MAX: usize = 100;
+
+/// Old notices that one new one removes: twice the inflow, so those that were shown go too.
+pub const NOTICES_SWEPT_MAX: usize = 2;
+
+/// Who may wait for the end of one conversation's turn.
+pub const WATCHES_MAX: usize = 64;
+
+/// How long such a wish stands, in ticks (n2n-nexus: 24 hours).
+pub const WATCH_TICKS: u64 = DAY_TICKS;
+
+/// Those who are told of ends of turns by one `Fire`: each is a notice and two rows of its wish.
+pub const TURNS_TOLD_MAX: usize = 40;
+
+/// Direct messages that one call reads (n2n-nexus `read`).
+pub const MAIL_READ_MAX: u32 = 50;
+
+/// Bytes of text that one `Take` of direct messages hands out, the first message always: see
+/// [`TAKE_TEXT_BYTES_MAX`].
+pub const MAIL_TAKE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Characters of a message's first line in a notice (n2n-nexus).
+pub const FIRST_LINE_CHARS_MAX: usize = 100;
+
+/// Messages with a text in one inbox; over it the new one is refused.
+pub const INBOX_MESSAGES_MAX: u64 = 100_000;
+
+/// Bytes of text in one inbox; over it texts that were read go early, else the new message is
+/// refused: nobody reads that much any more.
+pub const INBOX_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Messages in all inboxes; over it new ones are refused.
+pub const MAIL_KEPT_MAX: u64 = 1_000_000;
+
+/// Bytes of text in all inboxes; over it new messages are refused.
+pub const MAIL_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
+/// Messages without a text that one inbox keeps, for receipts and replies; the oldest go first.
+pub const RECEIPTS_MAX: u64 = 1_000;
+
+/// Receipts that one call lists.
+pub const RECEIPTS_LIST_MAX: usize = 200;
+
+/// How long a text is kept at least after it was read, in ticks: as long as a repeated call may ask
+/// for it.
+pub const READ_TEXT_TICKS: u64 = CLIENT_ID_TICKS;
+
+/// After how long a message counts as unread, in ticks of its reader's node being up.
+pub const UNREAD_TICKS: u64 = DAY_TICKS;
+
+/// How long a message is kept, read or not, in ticks.
+pub const MAIL_KEPT_TICKS: u64 = 30 * DAY_TICKS;
+
+/// Messages whose texts one step deletes, with as many envelopes: four rows each.
+pub const MAIL_SWEPT_MAX: u64 = 48;
+
+/// Messages of 30 days that one `Fire` deletes: four rows each, and a notice to the sender.
+pub const MAIL_EXPIRED_MAX: usize = 24;
+
+/// Messages of whose being unread one `Fire` tells: a notice each at most.
+pub const UNREAD_TOLD_MAX: usize = 48;
+
+/// Pruned messages whose rows one `Fire` deletes.
+pub const CHAT_SWEPT_MAX: usize = 240;
+
+/// Tasks that the cluster keeps; a new one beyond is refused.
+pub const TASKS_MAX: u64 = 100_000;
+
+/// A task's metadata in bytes of JSON: a list of 500 tasks is still an answer.
+pub const TASK_METADATA_BYTES_MAX: usize = 16 * 1024;
+
+/// What is compared between tasks, in bytes: it stands in a key.
+pub const TASK_TARGET_BYTES_MAX: usize = 512;
+
+/// Where a task's result is, in bytes: the longest address that programs agree on.
+pub const TASK_URI_BYTES_MAX: usize = 2_048;
+
+/// What went wrong with a task, in bytes.
+pub const TASK_ERROR_BYTES_MAX: usize = 8 * 1024;
+
+/// The longest time to live of a task, in ticks.
+pub const TASK_TTL_TICKS_MAX: u64 = 366 * DAY_TICKS;
+
+/// How long a finished task is kept, in ticks (n2n-nexus: 7 days).
+pub const TASK_KEPT_TICKS: u64 = 7 * DAY_TICKS;
+
+/// A task's progress when it is done, in millionths.
+pub const PROGRESS_MAX: u32 = 1_000_000;
+
+/// Tasks that one call lists (n2n-nexus `list_tasks`).
+pub const TASKS_LIST_MAX: usize = 500;
+
+/// Bytes of text in one list of tasks, the first task always: see [`TAKE_TEXT_BYTES_MAX`].
+pub const TASKS_LIST_BYTES_MAX: usize = 1024 * 1024;
+
 /// Every how many entries the digests are kept, so that nodes compare at a common index.
 pub const DIGEST_STRIDE: u64 = 64;
 
@@ -327,7 +441,6 @@ const _: () = assert!(
     TRANSITION_CHANGES_MAX * (ACTOR_ID_BYTES_MAX + TITLE_CHARS_MAX * 4 + 16) + 2_048
         <= ENTRY_BYTES_MAX
 );
-const _: () = assert!(TRANSITION_CHANGES_MAX * 4 <= COMMAND_ROWS_MAX);
 const _: () = assert!(FIRE_IDS_MAX * 3 + 8 <= FIRE_ROWS_MAX && FIRE_ROWS_MAX <= COMMAND_ROWS_MAX);
 const _: () = assert!(REMOVAL_ROWS_MAX * 2 + 8 <= FIRE_ROWS_MAX);
 // The longest names fit the replies that carry them.
@@ -358,3 +471,26 @@ const _: () = assert!(TOLD_MAX * 3 <= COMMAND_ROWS_MAX);
 const _: () =
     assert!(TOLD_MAX * (MEETING_ID_BYTES_MAX + ACTOR_ID_BYTES_MAX + 64) + 2_048 <= ENTRY_BYTES_MAX);
 const _: () = assert!(14 + 1 + MEETING_SLUG_CHARS_MAX + 1 + 13 <= MEETING_ID_BYTES_MAX);
+const _: () = assert!(TRANSITION_CHANGES_MAX * 4 + 8 <= COMMAND_ROWS_MAX);
+const _: () = assert!(REPORTS_MAX * 8 + 8 <= COMMAND_ROWS_MAX);
+// A full `Report` fits an entry.
+const _: () = assert!(
+    REPORTS_MAX * (ACTOR_ID_BYTES_MAX + TITLE_CHARS_MAX * 4 + 64) + 2_048 <= ENTRY_BYTES_MAX
+);
+// What one `Fire` changes: see each bound. A notice is up to four rows.
+const _: () = assert!(TURNS_TOLD_MAX * 6 + 8 <= FIRE_ROWS_MAX);
+const _: () = assert!(UNREAD_TOLD_MAX * 4 + 12 <= FIRE_ROWS_MAX);
+const _: () = assert!(MAIL_EXPIRED_MAX * 8 + 12 <= FIRE_ROWS_MAX);
+const _: () = assert!(MAIL_SWEPT_MAX * 4 + 12 <= FIRE_ROWS_MAX as u64);
+const _: () = assert!(CHAT_SWEPT_MAX + 8 <= FIRE_ROWS_MAX);
+const _: () = assert!(CLOSED_ROWS_MAX + 8 <= FIRE_ROWS_MAX);
+const _: () = assert!(NOTICES_MAX + 1 + WATCHES_MAX * 2 + 8 <= CLOSED_ROWS_MAX);
+// A task's texts fit an entry with its frame.
+const _: () = assert!(
+    TASK_METADATA_BYTES_MAX
+        + TASK_TARGET_BYTES_MAX
+        + TASK_URI_BYTES_MAX
+        + TASK_ERROR_BYTES_MAX
+        + 2_048
+        <= ENTRY_BYTES_MAX
+);

@@ -4,6 +4,7 @@ use alloc::string::String;
 
 use minicbor::{Decode, Encode};
 
+use crate::command::tasks::TaskStatus;
 use crate::entry::NodeId;
 
 /// Why a command was refused. Numbers are for ever; text may improve.
@@ -107,6 +108,38 @@ pub enum Rejection {
         #[n(0)]
         what: String,
     },
+    /// A task is not as the caller took it for: somebody else was first.
+    #[n(15)]
+    #[error(
+        "task {task}: is {}, set by {}, updated_at {updated_at}; look at it again before you go on",
+        status.word(),
+        who(by, by_name)
+    )]
+    TaskChanged {
+        /// Its number.
+        #[n(0)]
+        task: u64,
+        /// How it stands.
+        #[n(1)]
+        status: TaskStatus,
+        /// When it was changed last, milliseconds since 1970.
+        #[n(2)]
+        updated_at: u64,
+        /// By whom: a conversation's or instance's id.
+        #[n(3)]
+        by: String,
+        /// The name that it had (empty for an instance).
+        #[n(4)]
+        by_name: String,
+    },
+    /// There is no room for it.
+    #[n(16)]
+    #[error("{what}")]
+    Full {
+        /// What is full, and what makes room.
+        #[n(0)]
+        what: String,
+    },
 }
 
 impl Rejection {
@@ -135,6 +168,11 @@ impl Rejection {
         Self::Busy { what: what.into() }
     }
 
+    /// Makes a refusal because there is no room.
+    pub(crate) fn full(what: impl Into<String>) -> Self {
+        Self::Full { what: what.into() }
+    }
+
     /// Returns the refusal with its texts cut, so that a record of it stays small.
     pub(crate) fn cut(self) -> Self {
         match self {
@@ -146,6 +184,14 @@ impl Rejection {
             Self::Forbidden { what } => Self::Forbidden { what: cut(what, 200) },
             Self::Impossible { what } => Self::Impossible { what: cut(what, 200) },
             Self::Busy { what } => Self::Busy { what: cut(what, 200) },
+            Self::TaskChanged { task, status, updated_at, by, by_name } => Self::TaskChanged {
+                task,
+                status,
+                updated_at,
+                by: cut(by, 150),
+                by_name: cut(by_name, 48),
+            },
+            Self::Full { what } => Self::Full { what: cut(what, 200) },
             Self::VersionTooNew { .. }
             | Self::RequestExpired
             | Self::RequestReused
@@ -161,7 +207,7 @@ impl Rejection {
         match self {
             Self::VersionTooNew { .. } => "version_too_new",
             Self::RequestExpired => "request_expired",
-            Self::RequestReused | Self::Conflict { .. } => "conflict",
+            Self::RequestReused | Self::Conflict { .. } | Self::TaskChanged { .. } => "conflict",
             Self::TooManyRequests { .. } => "rate_limited",
             Self::NotHere { .. } => "not_here",
             Self::TooLate => "too_late",
@@ -170,6 +216,7 @@ impl Rejection {
             Self::Forbidden { .. } => "forbidden",
             Self::Impossible { .. } => "internal",
             Self::Busy { .. } => "busy",
+            Self::Full { .. } => "full",
         }
     }
 }
@@ -186,4 +233,9 @@ fn place(home: NodeId) -> String {
         0 => "not registered".into(),
         home => alloc::format!("at home on node {home}"),
     }
+}
+
+/// Says who did something: the name, and the id behind it.
+fn who(id: &str, name: &str) -> String {
+    if name.is_empty() { id.into() } else { alloc::format!("{name} ({id})") }
 }

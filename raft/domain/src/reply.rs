@@ -6,6 +6,7 @@ use alloc::string::String;
 use minicbor::{Decode, Encode};
 
 use crate::command::meeting::{Approver, Mode};
+use crate::command::tasks::TaskStatus;
 use crate::entry::NodeId;
 
 /// The answer to an applied command.
@@ -120,6 +121,42 @@ pub enum Reply {
         /// The number of the decision that it brought about; 0: the meeting goes on.
         #[n(2)]
         decision: u64,
+    },
+    /// A direct message lies in an inbox.
+    #[n(17)]
+    Sent {
+        /// The message's id.
+        #[n(0)]
+        id: u64,
+        /// The conversation that it is for.
+        #[n(1)]
+        to: String,
+    },
+    /// A task was made or changed.
+    #[n(18)]
+    Task {
+        /// Its number.
+        #[n(0)]
+        id: u64,
+        /// How it stands.
+        #[n(1)]
+        status: TaskStatus,
+        /// When it was changed last: what an `expected` of the next change may say.
+        #[n(2)]
+        updated_at: u64,
+        /// Another task with the same target that is not finished.
+        #[n(3)]
+        same_target: Option<u64>,
+    },
+    /// Chat messages were removed.
+    #[n(19)]
+    Pruned {
+        /// How many.
+        #[n(0)]
+        removed: u64,
+        /// How many are left.
+        #[n(1)]
+        remaining: u64,
     },
 }
 

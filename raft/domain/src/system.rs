@@ -14,7 +14,8 @@ use crate::rejection::Rejection;
 use crate::reply::Reply;
 use crate::store::{Fault, Read, Store};
 use crate::{
-    FIRST_VERSION, SUPPORTED, bodies, cluster, events, limits, meetings, requests, tables,
+    FIRST_VERSION, SUPPORTED, bodies, chat, cluster, conversations, events, limits, mail, meetings,
+    requests, tables, tasks,
 };
 
 /// The last moment of the year 9999, in milliseconds since 1970: what RFC 3339 can still show.
@@ -207,11 +208,18 @@ fn fire(
     match due.kind {
         DueKind::Invite => cluster::invite_ends(state, due, told),
         DueKind::Requests => requests::fire(state, due, told),
-        DueKind::Removal => cluster::removal_goes_on(state, due, told),
+        DueKind::Removal => cluster::removal_goes_on(state, context, due, told),
         DueKind::Upload => bodies::upload_ends(state, context.now, due, told),
         DueKind::Sweep => bodies::sweep(state, context.now, due, told),
         DueKind::Reminder => meetings::remind(state, context, due, told),
         DueKind::Meeting => meetings::keeping_ends(state, context, due, told),
         DueKind::MeetingRest => meetings::rest_goes(state, due, told),
+        DueKind::Task => tasks::ends(state, due, told),
+        DueKind::Unread => mail::unread_ends(state, due, told),
+        DueKind::Mail => mail::inbox_ends(state, due, told),
+        DueKind::Watch => conversations::turns::lapses(state, due),
+        DueKind::Turns => conversations::turns::tell(state, due, told),
+        DueKind::Chat => chat::sweep(state, due, told),
+        DueKind::Closed => conversations::close(state, due, told),
     }
 }

@@ -16,14 +16,19 @@ use crate::chat::{Cursor, Message, RoomState};
 use crate::clock::Clock;
 use crate::cluster::{ClusterRow, Invite, Member, Voters};
 use crate::codec;
+use crate::conversations::nodes::NodeRow;
+use crate::conversations::turns::{Ended, Watch};
 use crate::conversations::{Conversation, Totals};
 use crate::documents::{Document, Strategy};
 use crate::events::{EventRow, Window};
 use crate::keys::Key;
+use crate::mail::{Envelope, Inbox, MailTotals, Place, Text};
 use crate::meetings::{Meeting, Member as MeetingMember, Stance, Totals as MeetingTotals};
+use crate::notices::{Notice, NoticeWindow};
 use crate::projects::{Asset, Details, Head, Label, ProjectTotals, References};
 use crate::requests::{Floor, Record};
 use crate::store::{Direction, Fault, KeyRange, Read, Store};
+use crate::tasks::{Task, TaskTotals};
 
 /// The cluster clock, one row.
 pub(crate) const CLOCK: Table<(), Clock> = Table::new(0x01);
@@ -67,6 +72,14 @@ pub(crate) const NAMES: Table<String, String> = Table::new(0x19);
 pub(crate) const ACTIVITY: Table<(u64, String), ()> = Table::new(0x1a);
 /// How many conversations there are, one row.
 pub(crate) const TOTALS: Table<(), Totals> = Table::new(0x1b);
+/// Notices: conversation, number.
+pub(crate) const NOTICES: Table<(String, u64), Notice> = Table::new(0x1c);
+/// Which notices of a conversation are kept and shown.
+pub(crate) const NOTICE_WINDOWS: Table<String, NoticeWindow> = Table::new(0x1d);
+/// Who wishes to be told when a turn ends: whose turn, who wishes.
+pub(crate) const WATCHES: Table<(String, String), Watch> = Table::new(0x1e);
+/// Turns that an entry ended, until all who wish were told: its index.
+pub(crate) const TURNS: Table<u64, Ended> = Table::new(0x1f);
 
 /// Rooms by their key.
 pub(crate) const ROOMS: Table<RoomKey, RoomState> = Table::new(0x20);
@@ -74,6 +87,8 @@ pub(crate) const ROOMS: Table<RoomKey, RoomState> = Table::new(0x20);
 pub(crate) const MESSAGES: Table<(RoomKey, u64), Message> = Table::new(0x21);
 /// Cursors: room, reader.
 pub(crate) const CURSORS: Table<(RoomKey, String), Cursor> = Table::new(0x22);
+/// What nodes are doing, where that was noted.
+pub(crate) const NODES: Table<u64, NodeRow> = Table::new(0x23);
 
 /// Events by number.
 pub(crate) const EVENTS: Table<u64, EventRow> = Table::new(0x28);
@@ -134,6 +149,31 @@ pub(crate) const INVOLVED: Table<(String, String), ()> = Table::new(0x48);
 /// The tick of the last message of a meeting that waits for stances.
 pub(crate) const MEETING_PULSES: Table<String, u64> = Table::new(0x49);
 
+/// Tasks by number.
+pub(crate) const TASKS: Table<u64, Task> = Table::new(0x50);
+/// Tasks by status: its number, the task's.
+pub(crate) const TASKS_BY_STATUS: Table<(u8, u64), ()> = Table::new(0x51);
+/// Tasks that are not finished by what they are about: target, the task's number.
+pub(crate) const TASK_TARGETS: Table<(String, u64), ()> = Table::new(0x52);
+/// The counter of tasks, one row.
+pub(crate) const TASK_TOTALS: Table<(), TaskTotals> = Table::new(0x53);
+
+/// Inboxes by conversation.
+pub(crate) const INBOXES: Table<String, Inbox> = Table::new(0x56);
+/// Messages without their texts: whose inbox, number.
+pub(crate) const ENVELOPES: Table<(String, u64), Envelope> = Table::new(0x57);
+/// Texts of messages: whose inbox, number.
+pub(crate) const TEXTS: Table<(String, u64), Text> = Table::new(0x58);
+/// Where a message lies, by its id.
+pub(crate) const MAIL_IDS: Table<u64, Place> = Table::new(0x59);
+/// Messages by who sent them: sender, id.
+pub(crate) const SENT: Table<(String, u64), ()> = Table::new(0x5a);
+/// The counters of messages, one row.
+pub(crate) const MAIL_TOTALS: Table<(), MailTotals> = Table::new(0x5b);
+/// Inboxes with something unread: the reader's node, after how many ticks of its being up that was
+/// so for a day, whose.
+pub(crate) const UNREAD: Table<(u64, u64, String), ()> = Table::new(0x5c);
+
 /// A room in a key: its kind, and its id behind it (empty for the global chat).
 pub(crate) type RoomKey = (u8, String);
 
@@ -178,6 +218,21 @@ impl<K: Key, V> Table<K, V> {
     /// Deletes a row.
     pub(crate) fn delete(&self, state: &mut impl Store, key: K::Ref<'_>) -> Result<(), Fault> {
         state.delete(&self.key(key))
+    }
+
+    /// Counts the rows of a range, up to a bound.
+    pub(crate) fn count(
+        &self,
+        state: &impl Read,
+        range: KeyRange,
+        most: usize,
+    ) -> Result<usize, Fault> {
+        let mut count: usize = 0;
+        for row in state.scan(range, Direction::Forward).take(most) {
+            row?;
+            count = count.saturating_add(1);
+        }
+        Ok(count)
     }
 
     /// Reads a key of this table.

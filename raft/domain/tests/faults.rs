@@ -3,12 +3,14 @@
 use std::cell::Cell;
 
 use nexus_domain::command::Room;
+use nexus_domain::command::tasks::TaskStatus;
 use nexus_domain::meetings::{self, Phase};
+use nexus_domain::reply::IdRange;
 use nexus_domain::store::Rows;
 use nexus_domain::testing::{self, Sequence};
 use nexus_domain::{
     Direction, Fault, KeyRange, MemoryStore, Overlay, Read, Store, apply, bodies, chat, cluster,
-    conversations, digest, documents, due, events, invariants, projects,
+    conversations, digest, documents, due, events, invariants, mail, notices, projects, tasks,
 };
 
 /// A store that works for a number of operations and fails from then on.
@@ -123,6 +125,15 @@ fn ask(state: &impl Read) -> Result<(), Fault> {
     meetings::default_meeting(state)?;
     for number in 0..6 {
         meetings::news(state, &format!("claude:{number}"))?;
+    }
+    conversations::peers(state, Some(0), 1_000)?;
+    tasks::list(state, None, None, 500)?;
+    tasks::list(state, Some(TaskStatus::Running), None, 500)?;
+    for id in ["claude:1", "codex:1"] {
+        mail::waiting(state, id, 5)?;
+        mail::load(state, id, IdRange { after: 0, upto: u64::MAX }, 50)?;
+        mail::sent(state, id, None, 200)?;
+        notices::pending(state, id, 10)?;
     }
     due::first(state)?;
     projects::search(state, "web", 200)?;

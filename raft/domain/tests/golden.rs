@@ -12,7 +12,9 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use logs::Log;
+use nexus_domain::command::mail::MailCommand;
 use nexus_domain::command::meeting::{Approver, Mode};
+use nexus_domain::command::tasks::{TaskCommand, TaskStatus};
 use nexus_domain::command::{
     ChatCommand, ClusterCommand, Command, ConversationCommand, DocumentCommand, ProjectCommand,
     SystemCommand,
@@ -57,13 +59,24 @@ fn number(command: &Command) -> usize {
         Command::Document(DocumentCommand::Sync { .. }) => 29,
         Command::Document(DocumentCommand::Delete { .. }) => 30,
         Command::Document(DocumentCommand::SetStrategy { .. }) => 31,
-        Command::Cluster(ClusterCommand::Presence { .. }) => 32,
+        Command::Task(TaskCommand::Create { .. }) => 32,
+        Command::Task(TaskCommand::Update { .. }) => 33,
+        Command::Task(TaskCommand::Cancel { .. }) => 34,
+        Command::Mail(MailCommand::Send { .. }) => 35,
+        Command::Mail(MailCommand::Reply { .. }) => 36,
+        Command::Mail(MailCommand::Take { .. }) => 37,
+        Command::Conversation(ConversationCommand::Report { .. }) => 38,
+        Command::Conversation(ConversationCommand::Listen { .. }) => 39,
+        Command::Conversation(ConversationCommand::Nodes { .. }) => 40,
+        Command::Chat(ChatCommand::Prune { .. }) => 41,
+        Command::Chat(ChatCommand::Clear) => 42,
+        Command::Cluster(ClusterCommand::Presence { .. }) => 43,
         Command::Meeting(command) => logs::meetings::number(command),
     }
 }
 
 /// How many commands there are.
-const COMMANDS: usize = 33 + logs::meetings::COMMANDS;
+const COMMANDS: usize = 44 + logs::meetings::COMMANDS;
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
@@ -119,9 +132,15 @@ fn every_row_keeps_its_bytes() {
     let tables: BTreeSet<_> = logs::all().iter().flat_map(rows_keep_their_bytes).collect();
     let first = [
         0x01, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x0e, 0x10, 0x11, 0x12, 0x13, 0x14, 0x18, 0x19,
-        0x1a, 0x1b, 0x20, 0x21, 0x22, 0x28, 0x29,
+        0x1a, 0x1b, 0x1c, 0x1d, 0x1e, 0x1f, 0x20, 0x21, 0x22, 0x23, 0x28, 0x29,
     ];
-    let all: BTreeSet<_> = first.into_iter().chain(0x30..0x40).chain(0x40..0x4a).collect();
+    let all: BTreeSet<_> = first
+        .into_iter()
+        .chain(0x30..0x40)
+        .chain(0x40..0x4a)
+        .chain(0x50..0x54)
+        .chain(0x56..0x5d)
+        .collect();
     assert_eq!(tables, all, "every table but the state version (02) and the marks (0f) is filled");
 }
 
@@ -169,6 +188,10 @@ fn every_answer_keeps_its_bytes() {
         Reply::PostedIn { meeting: text(), id: 300 },
         Reply::Joined { mode: Mode::Async, approver: Approver::Optional, again: true },
         Reply::Stanced { draft: 3, counted: true, decision: 300 },
+        Reply::Sent { id: 300, to: text() },
+        Reply::Task { id: 7, status: TaskStatus::Running, updated_at: 70_000, same_target: None },
+        Reply::Task { id: 7, status: TaskStatus::Failed, updated_at: 1, same_target: Some(300) },
+        Reply::Pruned { removed: 300, remaining: 7 },
     ];
     let refusals = [
         Rejection::VersionTooNew { needs: 2, has: 1 },
@@ -183,6 +206,14 @@ fn every_answer_keeps_its_bytes() {
         Rejection::Forbidden { what: text() },
         Rejection::Impossible { what: text() },
         Rejection::Busy { what: text() },
+        Rejection::TaskChanged {
+            task: 7,
+            status: TaskStatus::Cancelled,
+            updated_at: 70_000,
+            by: text(),
+            by_name: text(),
+        },
+        Rejection::Full { what: text() },
     ];
     let mut lines = Vec::new();
     for reply in &replies {

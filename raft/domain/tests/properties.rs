@@ -4,15 +4,19 @@
 
 mod common;
 
+use nexus_domain::command::DueKind;
 use nexus_domain::testing::{self, Random, Sequence};
 use nexus_domain::{
     ClusterCommand, Command, Direction, Entry, KeyRange, MemoryStore, Read, Rejection, Reply,
-    RequestId, codec, digest, invariants,
+    RequestId, SystemCommand, codec, digest, invariants,
 };
 use proptest::prelude::*;
 
 /// How many random logs each test tries; `PROPTEST_CASES` changes it.
 const CASES: u32 = 24;
+
+/// The logs in which everything must have happened at least once.
+const SEEDS: std::ops::Range<u64> = 7..11;
 
 /// A failure is repeated by the seeds that it prints, not by a file that would go stale.
 fn config() -> ProptestConfig {
@@ -39,7 +43,7 @@ fn one(store: &mut MemoryStore, entry: &Entry) -> (Result<Reply, Rejection>, boo
 #[test]
 fn sequences_do_something() {
     let mut kinds = std::collections::BTreeMap::<(&str, &str), u32>::new();
-    for seed in 7..10 {
+    for seed in SEEDS {
         let entries = testing::entries(seed, 6_000);
         assert_eq!(entries.len(), 6_000, "the sequence's own state failed");
         let (store, outcomes) = run(&entries, 1);
@@ -67,6 +71,11 @@ fn sequences_do_something() {
         "burn",
         "withdraw",
         "transition",
+        "report",
+        "listen",
+        "nodes",
+        "chat_prune",
+        "chat_clear",
         "project_sync",
         "project_update",
         "project_rename",
@@ -91,6 +100,12 @@ fn sequences_do_something() {
         "meeting_draft",
         "meeting_stance",
         "meeting_told",
+        "task_create",
+        "task_update",
+        "task_cancel",
+        "mail_send",
+        "mail_reply",
+        "mail_take",
     ] {
         assert!(kinds.contains_key(&(kind, "done")), "no {kind} was done: {kinds:#?}");
     }
@@ -109,6 +124,41 @@ fn sequences_do_something() {
         assert!(codes.contains(code), "nothing was refused as {code}: {codes:?}");
     }
     assert!(!codes.contains("internal"), "{kinds:#?}");
+}
+
+#[test]
+fn timers_find_something_to_do() {
+    let mut fired = std::collections::BTreeSet::new();
+    for seed in SEEDS {
+        let entries = testing::entries(seed, 6_000);
+        let (_, outcomes) = run(&entries, 1);
+        for (entry, outcome) in entries.iter().zip(&outcomes) {
+            if let Command::System(SystemCommand::Fire { kind, .. }) = entry.proposal.command
+                && matches!(outcome, Ok(Reply::Fired { changed: 1.. }))
+            {
+                fired.insert(kind);
+            }
+        }
+    }
+    for kind in [
+        DueKind::Invite,
+        DueKind::Requests,
+        DueKind::Removal,
+        DueKind::Upload,
+        DueKind::Sweep,
+        DueKind::Reminder,
+        DueKind::Meeting,
+        DueKind::MeetingRest,
+        DueKind::Task,
+        DueKind::Unread,
+        DueKind::Mail,
+        DueKind::Watch,
+        DueKind::Turns,
+        DueKind::Chat,
+        DueKind::Closed,
+    ] {
+        assert!(fired.contains(&kind), "no timer of {kind:?} found anything to do: {fired:?}");
+    }
 }
 
 proptest! {

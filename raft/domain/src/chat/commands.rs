@@ -4,7 +4,10 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::{CLUSTER, Cursor, Head, Message, RoomState, cursor, ids, last_id, room_key};
+use super::{
+    CLUSTER, Cursor, Head, Message, RoomState, cursor, ids, last_id, maintenance, pruned, room_key,
+    room_state,
+};
 use crate::command::{Category, ChatCommand, Client, Room};
 use crate::context::{Context, Stop};
 use crate::event::Event;
@@ -25,6 +28,8 @@ pub(crate) fn run(
             Ok(Reply::Posted { id })
         }
         ChatCommand::Take { room, limit } => take(state, context, room, *limit, told),
+        ChatCommand::Prune { count } => maintenance::prune(state, context, *count, told),
+        ChatCommand::Clear => maintenance::clear(state, context, told),
     }
 }
 
@@ -94,6 +99,7 @@ pub(crate) fn place(
     post: Post<'_>,
     told: &mut Vec<Event>,
 ) -> Result<u64, Stop> {
+    let before = room_state(state, room)?;
     let id = next_id(state, room)?;
     let message = Message {
         id,
@@ -105,7 +111,7 @@ pub(crate) fn place(
         node: context.node,
         about: post.about,
     };
-    tables::ROOMS.put(state, room_key(room), &RoomState { last: id })?;
+    tables::ROOMS.put(state, room_key(room), &RoomState { last: id, ..before })?;
     tables::MESSAGES.put(state, (room_key(room), id), &message)?;
     told.push(Event::Posted { room: room.clone(), id });
     Ok(id)
@@ -143,7 +149,7 @@ pub(crate) fn start_at(
 
 /// Returns above which number a reader goes on: another process is offered once more what is not
 /// known to have arrived.
-pub(super) fn start(cursor: &Cursor, incarnation: u64) -> u64 {
+pub(crate) fn start(cursor: &Cursor, incarnation: u64) -> u64 {
     if cursor.incarnation == incarnation { cursor.taken } else { cursor.seen }
 }
 
@@ -175,7 +181,8 @@ fn take(
         // A meeting is read from its first message.
         (None, Room::Meeting(_)) => Cursor { incarnation, ..Cursor::default() },
     };
-    let from = start(&before, incarnation);
+    // What was pruned is behind every reader.
+    let from = start(&before, incarnation).max(pruned(state, room)?);
     let upto = reach(state, room, from, &reader.id, limit)?;
     let offered = before.offered.max(upto);
     let after = Cursor { taken: upto, seen: from, incarnation, offered };

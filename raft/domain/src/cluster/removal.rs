@@ -44,6 +44,7 @@ pub(super) fn remove(
     presence::back(state, node, told)?;
     tables::MEMBERS.delete(state, node)?;
     requests::retire(state, node)?;
+    conversations::nodes::forget_node(state, node, context.now.tick, told)?;
     let step = Step { node, after: String::new() };
     due::arm(state, &step.timer(context.now.tick, 1), told)?;
     told.push(Event::Members { node });
@@ -81,6 +82,7 @@ pub(crate) fn removed_node(name: &str) -> Option<NodeId> {
 /// Takes the next step, and is due again at once until all is gone.
 pub(crate) fn removal_goes_on(
     state: &mut impl Store,
+    context: &Context<'_>,
     due: &Due,
     told: &mut Vec<Event>,
 ) -> Result<Reply, Stop> {
@@ -88,7 +90,7 @@ pub(crate) fn removal_goes_on(
         let what = format!("a timer of a removal named {}", due.id);
         return Err(Rejection::Impossible { what }.into());
     };
-    let changed = take_step(state, &mut step, told)?;
+    let changed = take_step(state, context, &mut step, told)?;
     if tables::FLOORS.has(state, step.node)? {
         due::arm(state, &step.timer(due.due, due.generation.saturating_add(1)), told)?;
     }
@@ -97,10 +99,11 @@ pub(crate) fn removal_goes_on(
 
 fn take_step(
     state: &mut impl Store,
+    context: &Context<'_>,
     step: &mut Step,
     told: &mut Vec<Event>,
 ) -> Result<usize, Fault> {
-    let (last, changed) = conversations::leave(state, step.node, &step.after, told)?;
+    let (last, changed) = conversations::leave(state, context, (step.node, &step.after), told)?;
     if let Some(last) = last {
         step.after = last;
         return Ok(changed);

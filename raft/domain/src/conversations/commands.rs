@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::presence::{come_back, first_name, free_name, save, touch};
-use super::{Conversation, conversation};
+use super::{Conversation, conversation, nodes, reports, turns};
 use crate::command::{Change, Client, ConversationCommand, Status};
 use crate::context::{Context, Stop};
 use crate::entry::Actor;
@@ -14,7 +14,7 @@ use crate::event::Event;
 use crate::rejection::Rejection;
 use crate::reply::Reply;
 use crate::store::Store;
-use crate::{chat, cluster, events, limits, names, tables};
+use crate::{chat, cluster, events, limits, mail, names, tables};
 
 pub(crate) fn run(
     state: &mut impl Store,
@@ -33,6 +33,9 @@ pub(crate) fn run(
                 Profile { name: name.as_deref(), note: note.as_deref(), title: title.as_deref() };
             set_profile(state, context, &wanted, told)
         }
+        ConversationCommand::Report { reports } => reports::report(state, context, reports, told),
+        ConversationCommand::Listen { on } => reports::listen(state, context, *on, told),
+        ConversationCommand::Nodes { changes } => nodes::note(state, context, changes, told),
     }
 }
 
@@ -79,6 +82,7 @@ fn register(
     };
     save(state, context.speaker, &after)?;
     if from != after.home {
+        mail::moved(state, &after, from, context.now.tick, told)?;
         let (old, new) = (cluster::shown(state, from)?, cluster::shown(state, after.home)?);
         let detail = format!("{old} to {new}");
         events::record(state, context, "conversation.move", Some(id.clone()), Some(detail))?;
@@ -127,6 +131,7 @@ fn new(
         registered_at: context.now.at,
         last_active_at: context.now.at,
         last_active_tick: context.now.tick,
+        listens: None,
     })
 }
 
@@ -159,6 +164,7 @@ fn transition(
     if changes.len() > limits::TRANSITION_CHANGES_MAX {
         return Err(Rejection::invalid("changes", "must be at most 240").into());
     }
+    let mut turns = Vec::new();
     for change in changes {
         // One that moved away meanwhile does not hold up the others.
         let Some(before) = conversation(state, &change.id)? else { continue };
@@ -179,11 +185,13 @@ fn transition(
             after.title = change.title.chars().take(limits::TITLE_CHARS_MAX).collect();
         }
         save(state, Some(&before), &after)?;
+        turns::note(state, &before, &after, &mut turns)?;
         if (before.status, &before.name, &before.title) != (after.status, &after.name, &after.title)
         {
             told.push(Event::Conversation { id: after.id });
         }
     }
+    turns::keep(state, (context.index, context.now), turns, told)?;
     Ok(Reply::Done)
 }
 
@@ -247,6 +255,7 @@ fn set_profile(
         come_back(state, &mut after, Status::Working)?;
     }
     touch(&mut after, context.now);
+    mail::arrived(state, before, context.now.tick, told)?;
     if after != *before {
         save(state, Some(before), &after)?;
         told.push(Event::Conversation { id: after.id });

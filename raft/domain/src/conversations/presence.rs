@@ -7,12 +7,12 @@ use alloc::vec::Vec;
 use crate::clock::Clock;
 use crate::command::{Client, Status};
 use crate::context::{Context, Stop};
-use crate::conversations::Conversation;
+use crate::conversations::{Conversation, closed, turns};
 use crate::entry::NodeId;
 use crate::event::Event;
 use crate::rejection::Rejection;
 use crate::store::{Direction, Fault, Read, Store};
-use crate::{limits, names, tables};
+use crate::{limits, mail, names, tables};
 
 /// Writes a conversation with the rows that follow it; `before` is what stands there now.
 pub(super) fn save(
@@ -39,6 +39,10 @@ pub(super) fn save(
         }
         tables::ACTIVITY.put(state, (after.last_active_tick, &after.id), &())?;
     }
+    let was_offline = before.is_some_and(|before| before.status == Status::Offline);
+    if after.status == Status::Offline && !was_offline {
+        closed::look_in_a_month(state)?;
+    }
     tables::CONVERSATIONS.put(state, &after.id, after)
 }
 
@@ -54,14 +58,15 @@ fn is_stale(conversation: &Conversation, now: Clock) -> bool {
     now.tick.saturating_sub(conversation.last_active_tick) >= limits::TOUCH_TICKS
 }
 
-/// Notes that the speaker spoke, and brings it back when it was taken for offline; returns its row
-/// as it stands then.
+/// Notes that the speaker spoke: what it had taken arrived, and it is back when it was taken for
+/// offline; returns its row as it stands then.
 pub(crate) fn active<'a>(
     state: &mut impl Store,
     context: &'a Context<'_>,
     told: &mut Vec<Event>,
 ) -> Result<Cow<'a, Conversation>, Stop> {
     let before = context.speaker()?;
+    mail::arrived(state, before, context.now.tick, told)?;
     let offline = before.status == Status::Offline;
     if !offline && !is_stale(before, context.now) {
         return Ok(Cow::Borrowed(before));
@@ -81,8 +86,8 @@ pub(crate) fn active<'a>(
 /// turned.
 pub(crate) fn leave(
     state: &mut impl Store,
-    node: NodeId,
-    after: &str,
+    context: &Context<'_>,
+    (node, after): (NodeId, &str),
     told: &mut Vec<Event>,
 ) -> Result<(Option<String>, usize), Fault> {
     let mut range = tables::CONVERSATIONS.all();
@@ -95,15 +100,18 @@ pub(crate) fn leave(
         .take(limits::REMOVAL_ROWS_MAX)
         .collect::<Result<_, Fault>>()?;
     let mut turned: usize = 0;
+    let mut ended = Vec::new();
     for (id, before) in &rows {
         if before.home == node && before.status != Status::Offline {
             let mut offline = before.clone();
             offline.status = Status::Offline;
             save(state, Some(before), &offline)?;
+            turns::note(state, before, &offline, &mut ended)?;
             told.push(Event::Conversation { id: id.clone() });
             turned = turned.saturating_add(1);
         }
     }
+    turns::keep(state, (context.index, context.now), ended, told)?;
     Ok((rows.last().map(|(id, _)| id.clone()), turned))
 }
 

@@ -248,34 +248,23 @@ fn uploads(state: &impl Read, bodies: &mut Bodies, found: &mut Vec<String>) -> R
 fn timers(state: &impl Read, bodies: &mut Bodies, found: &mut Vec<String>) -> Result<(), Fault> {
     for key in tables::DUE.keys(state, tables::DUE.all(), Direction::Forward) {
         let (_, kind, id, _) = key?;
-        match due::kind_of(kind) {
-            Some(DueKind::Upload) => {
-                let number: Option<u64> = id.parse().ok();
-                let stands =
-                    number.map_or(Ok(false), |number| tables::UPLOADS.has(state, number))?;
-                if !stands {
-                    found.push(format!("timer of upload {id}: there is no such upload"));
-                }
+        let kind = due::kind_of(kind);
+        if kind == Some(DueKind::Upload) {
+            let number: Option<u64> = id.parse().ok();
+            let stands = number.map_or(Ok(false), |number| tables::UPLOADS.has(state, number))?;
+            if !stands {
+                found.push(format!("timer of upload {id}: there is no such upload"));
             }
-            Some(DueKind::Sweep) => {
-                if let Some(Sweep::Body { number, left }) = Sweep::read(&id) {
-                    // The last chunk of a body may be short; its length is then that of its row.
-                    let last = left.saturating_sub(1);
-                    let chunk = tables::CHUNKS.get(state, (number, last))?;
-                    let length = chunk.map_or(0, |chunk| crate::bodies::length(&chunk.bytes));
-                    let size = last.saturating_mul(CHUNK_BYTES).saturating_add(length);
-                    bodies.expect(number, size, found);
-                }
-            }
-            Some(
-                DueKind::Invite
-                | DueKind::Requests
-                | DueKind::Removal
-                | DueKind::Reminder
-                | DueKind::Meeting
-                | DueKind::MeetingRest,
-            )
-            | None => {}
+        }
+        if kind == Some(DueKind::Sweep)
+            && let Some(Sweep::Body { number, left }) = Sweep::read(&id)
+        {
+            // The last chunk of a body may be short; its length is then that of its row.
+            let last = left.saturating_sub(1);
+            let chunk = tables::CHUNKS.get(state, (number, last))?;
+            let length = chunk.map_or(0, |chunk| crate::bodies::length(&chunk.bytes));
+            let size = last.saturating_mul(CHUNK_BYTES).saturating_add(length);
+            bodies.expect(number, size, found);
         }
     }
     Ok(())

@@ -151,19 +151,11 @@ fn members(state: &impl Read, meeting: &Meeting, found: &mut Vec<String>) -> Res
 fn timers(state: &impl Read, found: &mut Vec<String>) -> Result<(), Fault> {
     for key in tables::DUE.keys(state, tables::DUE.all(), Direction::Forward) {
         let (tick, number, id, generation) = key?;
-        let meeting = match due::kind_of(number) {
-            Some(DueKind::Reminder | DueKind::Meeting | DueKind::MeetingRest) => {
-                super::meeting(state, &id)?
-            }
-            Some(
-                DueKind::Invite
-                | DueKind::Requests
-                | DueKind::Removal
-                | DueKind::Upload
-                | DueKind::Sweep,
-            )
-            | None => continue,
-        };
+        let of_meetings = [DueKind::Reminder, DueKind::Meeting, DueKind::MeetingRest];
+        if !due::kind_of(number).is_some_and(|kind| of_meetings.contains(&kind)) {
+            continue;
+        }
+        let meeting = super::meeting(state, &id)?;
         let right = match due::kind_of(number) {
             Some(DueKind::Reminder) => meeting.is_some_and(|meeting| {
                 let timer = meeting.draft.as_ref().map_or(0, |draft| draft.timer);

@@ -2,6 +2,7 @@
 
 mod meetings;
 mod projects;
+mod work;
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -120,12 +121,17 @@ impl Sequence {
         &self.state
     }
 
-    /// Lets time pass: mostly little, sometimes a minute, seldom a day, and once in a while a year.
+    /// Lets time pass: mostly little, sometimes a minute, seldom a day, a month or a year.
     fn pass(&mut self) {
+        const HOUR: u64 = 60 * 60 * 1000;
         let passed = match self.random.below(200) {
-            0 if self.random.chance(10) => 400 * 24 * 60 * 60 * 1000,
-            0 => 25 * 60 * 60 * 1000,
-            1..=3 => 61 * 60 * 1000,
+            0 => match self.random.below(10) {
+                0 => 400 * 24 * HOUR,
+                1 => 31 * 24 * HOUR,
+                2 => 8 * 24 * HOUR,
+                _ => 25 * HOUR,
+            },
+            1..=3 => HOUR + 60 * 1000,
             4..=20 => 61 * 1000,
             _ => self.random.below(50),
         };
@@ -157,29 +163,32 @@ impl Sequence {
         if !matches!(cluster::info(&self.state), Ok(Some(_))) {
             return self.make(0, Actor::Node, found());
         }
-        match self.random.below(100) {
+        if self.is_due() && self.random.chance(20) {
+            let member = self.some_member();
+            let command = self.fire();
+            return self.make(member, Actor::Node, command);
+        }
+        let going_on = match self.random.below(100) {
             // The same call again, with or without another content.
-            0..=9 => self.again(),
+            0..=9 => return self.again(),
             10..=11 => {
                 let (node, mut proposal) = self.again();
                 proposal.command = self.chat();
-                (node, proposal)
+                return (node, proposal);
             }
-            12..=29 => {
+            12..=31 => {
                 let node = self.some_node();
                 let command = self.node_command(node);
-                self.make(node, Actor::Node, command)
+                return self.make(node, Actor::Node, command);
             }
-            30..=31 => self.hostile(),
-            32..=41 => match self.upload_goes_on() {
-                Some((owner, command)) => self.speak(owner, command),
-                None => self.talk(),
-            },
-            42..=49 => match self.agreement() {
-                Some((missing, command)) => self.speak(missing, command),
-                None => self.talk(),
-            },
-            _ => self.talk(),
+            32..=33 => return self.hostile(),
+            34..=41 => self.upload_goes_on(),
+            42..=48 => self.agreement(),
+            _ => None,
+        };
+        match going_on {
+            Some((id, command)) => self.speak(id, command),
+            None => self.talk(),
         }
     }
 
@@ -189,9 +198,7 @@ impl Sequence {
         let known = crate::conversations::conversation(&self.state, &id);
         let command = match known {
             Ok(None) if self.random.chance(80) => self.register(client),
-            _ if self.random.chance(35) => self.project_command(),
-            _ if self.random.chance(50) => self.meeting(),
-            _ => self.conversation_command(client),
+            _ => self.conversation_command(client, &id),
         };
         self.speak(id, command)
     }
@@ -262,16 +269,19 @@ impl Sequence {
         }
     }
 
-    fn conversation_command(&mut self, client: Client) -> Command {
+    fn conversation_command(&mut self, client: Client, id: &str) -> Command {
         match self.random.below(100) {
-            0..=14 => self.register(client),
-            15..=24 => {
+            0..=7 => self.register(client),
+            8..=13 => {
                 let name = self.random.chance(60).then(|| format!("name{}", self.random.below(5)));
                 let note = self.random.chance(50).then(|| "busy with ünïcode".to_string());
                 let title = self.random.chance(30).then(|| "t".repeat(self.length(90)));
                 Command::Conversation(ConversationCommand::SetProfile { name, note, title })
             }
-            _ => self.chat(),
+            14..=29 => self.chat(),
+            30..=51 => self.project_command(),
+            52..=75 => self.meeting(),
+            _ => self.work(id),
         }
     }
 
@@ -300,26 +310,31 @@ impl Sequence {
 
     fn node_command(&mut self, place: usize) -> Command {
         match self.random.below(100) {
-            0..=24 => self.fire(),
-            25..=34 => self.started(place),
-            35..=49 => self.transition(),
-            50..=54 => {
+            0..=19 => self.fire(),
+            20..=27 => self.started(place),
+            28..=33 => self.transition(),
+            34..=40 => self.report(),
+            41..=43 => self.node_states(),
+            44..=47 => {
                 let at = self.at.saturating_add(self.random.below(100_000));
                 Command::System(SystemCommand::ClockStep { at })
             }
-            55..=57 => {
+            48..=50 => {
                 let to = u32::try_from(self.random.below(3)).unwrap_or_default();
                 Command::System(SystemCommand::Upgrade { to })
             }
-            58..=60 => self.quota(),
-            61..=67 => self.told(),
+            51..=52 => self.quota(),
+            53..=58 => self.told(),
             _ => Command::Cluster(self.cluster()),
         }
     }
 
     fn fire(&mut self) -> Command {
         let stale = self.random.chance(10);
-        let first = due::first(&self.state).ok().flatten();
+        let first = match self.random.chance(80) {
+            true => due::first(&self.state).ok().flatten(),
+            false => self.any_timer(),
+        };
         let first = first.unwrap_or(due::Due {
             due: 0,
             kind: DueKind::Invite,

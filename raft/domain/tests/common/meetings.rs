@@ -1,4 +1,4 @@
-//! Generators of anything at all about meetings.
+//! Anything at all about meetings.
 
 use nexus_domain::MeetingCommand;
 use nexus_domain::command::Category;
@@ -21,40 +21,27 @@ pub(crate) fn meeting() -> BoxedStrategy<MeetingCommand> {
         Told { meeting, conversation, messages, stances, reminder, ended, woke }
     });
     let some = prop_oneof![
-        text().prop_map(|topic| MeetingCommand::Start { topic }).boxed(),
-        (text(), text())
-            .prop_map(|(meeting, summary)| MeetingCommand::End { meeting, summary })
-            .boxed(),
-        text().prop_map(|meeting| MeetingCommand::Archive { meeting }).boxed(),
-        text().prop_map(|meeting| MeetingCommand::Reopen { meeting }).boxed(),
-        text().prop_map(|meeting| MeetingCommand::Leave { meeting }).boxed(),
-        (text(), mode, approver, since)
-            .prop_map(|(meeting, mode, approver, since)| MeetingCommand::Join {
-                meeting,
-                mode,
-                approver,
-                since
-            })
-            .boxed(),
-        text()
-            .prop_map(|text| MeetingCommand::Post { text, category: Category::MeetingStart })
-            .boxed(),
-        (text(), text(), any::<u32>())
-            .prop_map(|(meeting, text, reminder_minutes)| MeetingCommand::Draft {
-                meeting,
-                text,
-                reminder_minutes
-            })
-            .boxed(),
-        (text(), number(), proptest::sample::select(opinions.to_vec()), text())
-            .prop_map(|(meeting, proposal, opinion, note)| MeetingCommand::Stance {
+        text().prop_map(|topic| MeetingCommand::Start { topic }),
+        (text(), text()).prop_map(|(meeting, summary)| MeetingCommand::End { meeting, summary }),
+        text().prop_map(|meeting| MeetingCommand::Archive { meeting }),
+        text().prop_map(|meeting| MeetingCommand::Reopen { meeting }),
+        text().prop_map(|meeting| MeetingCommand::Leave { meeting }),
+        (text(), mode, approver, since).prop_map(|(meeting, mode, approver, since)| {
+            MeetingCommand::Join { meeting, mode, approver, since }
+        }),
+        text().prop_map(|text| MeetingCommand::Post { text, category: Category::MeetingStart }),
+        (text(), text(), any::<u32>()).prop_map(|(meeting, text, reminder_minutes)| {
+            MeetingCommand::Draft { meeting, text, reminder_minutes }
+        }),
+        (text(), number(), proptest::sample::select(opinions.to_vec()), text()).prop_map(
+            |(meeting, proposal, opinion, note)| MeetingCommand::Stance {
                 meeting,
                 proposal,
                 opinion,
                 note
-            })
-            .boxed(),
-        vec(told, 0..250).prop_map(|told| MeetingCommand::Told { told }).boxed(),
+            }
+        ),
+        vec(told, 0..250).prop_map(|told| MeetingCommand::Told { told }),
     ];
     some.boxed()
 }

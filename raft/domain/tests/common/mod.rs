@@ -2,6 +2,7 @@
 
 mod meetings;
 mod projects;
+mod work;
 
 use nexus_domain::command::{
     Category, Change, ChatCommand, Client, ClusterCommand, Command, ConversationCommand, DueKind,
@@ -12,7 +13,10 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 /// Returns texts: ids that exist, empty ones, zero bytes, long ones.
-pub(crate) fn text() -> impl Strategy<Value = String> {
+///
+/// Parts and families are boxed: side by side in one type they would overflow a test's stack in an
+/// unoptimised build.
+pub(crate) fn text() -> BoxedStrategy<String> {
     prop_oneof![
         3 => "(claude:[0-3]|codex:[0-3]|mcp-[0-3]|code[0-3]|node-[0-3]|[0-9]{1,3})",
         2 => any::<String>(),
@@ -21,18 +25,19 @@ pub(crate) fn text() -> impl Strategy<Value = String> {
         1 => Just("\0".repeat(300)),
         1 => Just("x".repeat(40_000)),
     ]
+    .boxed()
 }
 
 /// Returns numbers: small ones, and those at the ends.
-pub(crate) fn number() -> impl Strategy<Value = u64> {
-    prop_oneof![0..5u64, any::<u64>(), Just(u64::MAX), Just(u64::MAX - 1)]
+pub(crate) fn number() -> BoxedStrategy<u64> {
+    prop_oneof![0..5u64, any::<u64>(), Just(u64::MAX), Just(u64::MAX - 1)].boxed()
 }
 
-pub(crate) fn bytes() -> impl Strategy<Value = Vec<u8>> {
-    prop_oneof![vec(any::<u8>(), 0..80), Just(vec![7; 32]), Just(vec![0; 9_000])]
+pub(crate) fn bytes() -> BoxedStrategy<Vec<u8>> {
+    prop_oneof![vec(any::<u8>(), 0..80), Just(vec![7; 32]), Just(vec![0; 9_000])].boxed()
 }
 
-fn system() -> impl Strategy<Value = SystemCommand> {
+fn system() -> BoxedStrategy<SystemCommand> {
     let kind = prop_oneof![
         Just(DueKind::Invite),
         Just(DueKind::Requests),
@@ -41,6 +46,13 @@ fn system() -> impl Strategy<Value = SystemCommand> {
         Just(DueKind::Reminder),
         Just(DueKind::Meeting),
         Just(DueKind::MeetingRest),
+        Just(DueKind::Task),
+        Just(DueKind::Unread),
+        Just(DueKind::Mail),
+        Just(DueKind::Watch),
+        Just(DueKind::Turns),
+        Just(DueKind::Chat),
+        Just(DueKind::Closed),
     ];
     prop_oneof![
         (number(), number(), any::<u32>(), text()).prop_map(|(boot, nonce, supports, software)| {
@@ -52,9 +64,10 @@ fn system() -> impl Strategy<Value = SystemCommand> {
             SystemCommand::Fire { due, kind, id, generation }
         }),
     ]
+    .boxed()
 }
 
-fn cluster() -> impl Strategy<Value = ClusterCommand> {
+fn cluster() -> BoxedStrategy<ClusterCommand> {
     let role = prop_oneof![Just(Role::Auto), Just(Role::Voter), Just(Role::Learner)];
     let timing = prop_oneof![Just(Timing::Wifi), Just(Timing::Wired), Just(Timing::Relaxed)];
     prop_oneof![
@@ -83,9 +96,10 @@ fn cluster() -> impl Strategy<Value = ClusterCommand> {
         (number(), any::<bool>()).prop_map(|(node, away)| ClusterCommand::Presence { node, away }),
         timing.prop_map(|timing| ClusterCommand::SetTiming { timing }),
     ]
+    .boxed()
 }
 
-fn conversation() -> impl Strategy<Value = ConversationCommand> {
+fn conversation() -> BoxedStrategy<ConversationCommand> {
     let client = prop_oneof![Just(Client::Claude), Just(Client::Codex), Just(Client::Instance)];
     let status = prop_oneof![Just(Status::Working), Just(Status::Idle), Just(Status::Offline)];
     let change =
@@ -99,10 +113,12 @@ fn conversation() -> impl Strategy<Value = ConversationCommand> {
         (option(), option(), option()).prop_map(|(name, note, title)| {
             ConversationCommand::SetProfile { name, note, title }
         }),
+        work::presence(),
     ]
+    .boxed()
 }
 
-fn chat() -> impl Strategy<Value = ChatCommand> {
+fn chat() -> BoxedStrategy<ChatCommand> {
     let category = prop_oneof![Just(Category::None), Just(Category::MeetingStart)];
     let room = || prop_oneof![Just(Room::Global), text().prop_map(Room::Meeting)];
     prop_oneof![
@@ -112,20 +128,26 @@ fn chat() -> impl Strategy<Value = ChatCommand> {
             category
         }),
         (room(), any::<u32>()).prop_map(|(room, limit)| ChatCommand::Take { room, limit }),
+        number().prop_map(|count| ChatCommand::Prune { count }),
+        Just(ChatCommand::Clear),
     ]
+    .boxed()
 }
 
-/// Returns any command. Boxed, for all of them side by side would overflow a test's stack.
-pub(crate) fn command() -> impl Strategy<Value = Command> {
+/// Returns any command.
+pub(crate) fn command() -> BoxedStrategy<Command> {
     prop_oneof![
-        system().prop_map(Command::System).boxed(),
-        cluster().prop_map(Command::Cluster).boxed(),
-        conversation().prop_map(Command::Conversation).boxed(),
-        chat().prop_map(Command::Chat).boxed(),
-        projects::project().prop_map(Command::Project).boxed(),
-        projects::document().prop_map(Command::Document).boxed(),
-        meetings::meeting().prop_map(Command::Meeting).boxed(),
+        system().prop_map(Command::System),
+        cluster().prop_map(Command::Cluster),
+        conversation().prop_map(Command::Conversation),
+        chat().prop_map(Command::Chat),
+        projects::project().prop_map(Command::Project),
+        projects::document().prop_map(Command::Document),
+        meetings::meeting().prop_map(Command::Meeting),
+        work::task().prop_map(Command::Task),
+        work::mail().prop_map(Command::Mail),
     ]
+    .boxed()
 }
 
 /// Returns any proposal.

@@ -6,6 +6,7 @@
 mod base;
 pub(crate) mod meetings;
 mod projects;
+mod work;
 
 use nexus_domain::Entry;
 use nexus_domain::command::Command;
@@ -24,11 +25,12 @@ pub(crate) struct Log {
 }
 
 /// Returns all logs.
-pub(crate) fn all() -> [Log; 3] {
+pub(crate) fn all() -> [Log; 4] {
     let shared = base::SHARED;
     [
         Log { prefix: "", entries: base::log(), shared: 0 },
         Log { prefix: "projects-", entries: projects::log(), shared: 0 },
         Log { prefix: "meetings-", entries: meetings::log(), shared },
+        Log { prefix: "work-", entries: work::log(), shared },
     ]
 }

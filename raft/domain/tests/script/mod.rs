@@ -4,6 +4,7 @@ mod meetings;
 mod project_queries;
 mod projects;
 mod queries;
+mod work;
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -330,11 +331,33 @@ fn command(
     if let Some(command) = projects::command(name, args)? {
         return Ok(Some(command));
     }
+    if let Some(command) = work::command(name, args)? {
+        return Ok(Some(command));
+    }
     if let Some(command) = meetings::command(state, name, args)? {
         return Ok(Some(Command::Meeting(command)));
     }
     // Last, for it looks for `in=` before it knows the word.
     Ok(chat(state, name, args)?.map(Command::Chat))
+}
+
+/// Returns the kind of timer that a word names.
+fn due_kind(word: Option<&str>) -> DueKind {
+    match word {
+        Some("invite") => DueKind::Invite,
+        Some("removal") => DueKind::Removal,
+        Some("upload") => DueKind::Upload,
+        Some("sweep") => DueKind::Sweep,
+        Some("reminder") => DueKind::Reminder,
+        Some("task") => DueKind::Task,
+        Some("unread") => DueKind::Unread,
+        Some("mail") => DueKind::Mail,
+        Some("watch") => DueKind::Watch,
+        Some("turns") => DueKind::Turns,
+        Some("chat") => DueKind::Chat,
+        Some("closed") => DueKind::Closed,
+        _ => DueKind::Requests,
+    }
 }
 
 fn system(
@@ -355,13 +378,7 @@ fn system(
         "fire" => match args.next_pos() {
             Some(due) => SystemCommand::Fire {
                 due: due.parse()?,
-                kind: match args.next_pos() {
-                    Some("invite") => DueKind::Invite,
-                    Some("upload") => DueKind::Upload,
-                    Some("sweep") => DueKind::Sweep,
-                    Some("reminder") => DueKind::Reminder,
-                    _ => DueKind::Requests,
-                },
+                kind: due_kind(args.next_pos()),
                 id: position(args, "id")?,
                 generation: position(args, "generation")?,
             },

@@ -115,7 +115,7 @@ fn stored(
                 writeln!(out, "{number} {target:?} of {owner} {received}/{size} next={next}")?;
             }
         }
-        "rows" => {
+        "project-rows" => {
             for (table, word) in
                 [(0x35u8, "labels"), (0x34, "referrers"), (0x39, "chunks"), (0x38, "assets")]
             {

@@ -9,7 +9,7 @@ use nexus_domain::{
     events, system,
 };
 
-use super::{Result, key, meetings, position, project_queries};
+use super::{Result, key, meetings, position, project_queries, work};
 
 /// Answers a query; `None` when the name is none.
 pub(super) fn run(
@@ -138,7 +138,10 @@ fn chat_query(
     let mut out = String::new();
     let words = ["latest", "after", "load", "unread", "cursor", "last-id"];
     if !words.contains(&name) {
-        return project_queries::run(state, name, args);
+        return match project_queries::run(state, name, args)? {
+            Some(answer) => Ok(Some(answer)),
+            None => work::query(state, name, args),
+        };
     }
     let room = meetings::room(state, args)?;
     let found = match name {

@@ -125,11 +125,16 @@ impl Sequence {
         ProjectCommand::PutAsset { project, name, bytes: vec![7; self.length(300)] }
     }
 
-    /// Goes on with an upload that is under way, mostly as its owner.
+    /// Goes on with an upload that is under way, mostly as its owner; sometimes another one begins
+    /// beside it.
     pub(super) fn upload_goes_on(&mut self) -> Option<(String, Command)> {
         let open = bodies::uploads(&self.state).unwrap_or_default();
         let (number, upload) = self.random.one(&open)?.clone();
-        let command = self.go_on(number, &upload);
+        let command = if self.random.chance(35) {
+            Command::Project(self.begin())
+        } else {
+            self.go_on(number, &upload)
+        };
         let owner = if self.random.chance(95) { upload.owner } else { self.speaker().1 };
         Some((owner, command))
     }

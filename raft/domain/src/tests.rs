@@ -1,0 +1,128 @@
+//! Bounds that no test reaches by filling them: counters are set where they would be.
+
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::command::mail::MailCommand;
+use crate::command::tasks::TaskCommand;
+use crate::command::{Client, ClusterCommand, ConversationCommand};
+use crate::mail::{Inbox, MailTotals};
+use crate::tasks::TaskTotals;
+use crate::{
+    Actor, Answered, Command, Entry, MemoryStore, Proposal, Rejection, Reply, RequestId, Stamp,
+    apply, limits, tables,
+};
+
+fn run(
+    state: &mut MemoryStore,
+    index: u64,
+    id: &str,
+    command: Command,
+) -> Result<Reply, Rejection> {
+    let actor = if id.is_empty() { Actor::Node } else { Actor::Conversation(id.into()) };
+    let entry = Entry {
+        index,
+        stamp: Stamp { tick: index, at: index, node: 1 },
+        proposal: Proposal {
+            version: 1,
+            request: RequestId::Node { node: 1, boot: 0, counter: index },
+            actor,
+            answered: Answered { boot: 0, below: 0 },
+            not_after: u64::MAX,
+            command,
+        },
+    };
+    apply(state, &entry, &mut Vec::new()).unwrap()
+}
+
+/// Makes a cluster with two conversations.
+fn cluster() -> MemoryStore {
+    let mut state = MemoryStore::default();
+    let found = ClusterCommand::Found {
+        cluster: "c1".into(),
+        authority: vec![1],
+        public_key: vec![1],
+        name: "alpha".into(),
+        host: String::new(),
+    };
+    run(&mut state, 2, "", Command::Cluster(found)).unwrap();
+    for (index, id) in [(3, "claude:a"), (4, "claude:b")] {
+        let client = Client::Claude;
+        let register = ConversationCommand::Register { client, cwd: "/x".into(), incarnation: 1 };
+        run(&mut state, index, id, Command::Conversation(register)).unwrap();
+    }
+    state
+}
+
+fn send(state: &mut MemoryStore, index: u64) -> Result<Reply, Rejection> {
+    let command = MailCommand::Send {
+        to: "claude:b".into(),
+        text: "hello".into(),
+        expects_reply: true,
+        wake: true,
+        notify_when_idle: false,
+    };
+    run(state, index, "claude:a", Command::Mail(command))
+}
+
+fn is_full(outcome: &Result<Reply, Rejection>, word: &str) -> bool {
+    matches!(outcome, Err(Rejection::Full { what }) if what.starts_with(word))
+}
+
+#[test]
+fn an_inbox_takes_so_many_messages() {
+    let mut state = cluster();
+    send(&mut state, 5).unwrap();
+    let mut inbox = tables::INBOXES.get(&state, "claude:b").unwrap().unwrap();
+    // All but the newest lie behind its texts; the index of the unread one stays as it is.
+    inbox.last = limits::INBOX_MESSAGES_MAX;
+    tables::INBOXES.put(&mut state, "claude:b", &inbox).unwrap();
+    let outcome = send(&mut state, 6);
+    assert!(is_full(&outcome, "to: the inbox of claude:b is full"), "{outcome:?}");
+    // One that was swept makes room.
+    inbox.swept = 1;
+    inbox.sweep_to = 1;
+    tables::INBOXES.put(&mut state, "claude:b", &inbox).unwrap();
+    assert_eq!(send(&mut state, 7), Ok(Reply::Sent { id: 2, to: "claude:b".into() }));
+}
+
+#[test]
+fn the_cluster_keeps_so_many_messages_and_bytes() {
+    let mut state = cluster();
+    for (index, kept, bytes, fits) in [
+        (5, limits::MAIL_KEPT_MAX, 0, false),
+        (6, limits::MAIL_KEPT_MAX - 1, 0, true),
+        (7, 0, limits::MAIL_BYTES_MAX - 4, false),
+        (8, 0, limits::MAIL_BYTES_MAX - 5, true),
+    ] {
+        let last = tables::MAIL_TOTALS.get(&state, ()).unwrap().unwrap_or_default().last;
+        tables::MAIL_TOTALS.put(&mut state, (), &MailTotals { last, kept, bytes }).unwrap();
+        let outcome = send(&mut state, index);
+        assert_eq!(outcome.is_ok(), fits, "{outcome:?}");
+        assert!(fits || is_full(&outcome, "mail: the cluster keeps"), "{outcome:?}");
+    }
+}
+
+#[test]
+fn the_last_number_of_a_message_is_no_panic() {
+    let mut state = cluster();
+    let inbox = Inbox { last: u64::MAX, gone: u64::MAX, ..Inbox::default() };
+    tables::INBOXES.put(&mut state, "claude:b", &inbox).unwrap();
+    assert!(matches!(send(&mut state, 5), Err(Rejection::Impossible { .. })));
+}
+
+#[test]
+fn the_cluster_keeps_so_many_tasks() {
+    let mut state = cluster();
+    let create =
+        || Command::Task(TaskCommand::Create { source_meeting: None, metadata: None, ttl: None });
+    let totals = TaskTotals { last: limits::TASKS_MAX + 7, count: limits::TASKS_MAX };
+    tables::TASK_TOTALS.put(&mut state, (), &totals).unwrap();
+    let outcome = run(&mut state, 5, "claude:a", create());
+    assert!(is_full(&outcome, "tasks: the cluster keeps"), "{outcome:?}");
+    let totals = TaskTotals { last: u64::MAX, count: 1 };
+    tables::TASK_TOTALS.put(&mut state, (), &totals).unwrap();
+    let outcome = run(&mut state, 6, "claude:a", create());
+    assert!(matches!(outcome, Err(Rejection::Impossible { .. })), "{outcome:?}");
+}
