@@ -27,7 +27,8 @@ use crate::reply::IdRange;
 use crate::store::{Direction, Fault, KeyRange, Read, Store};
 use crate::{codec, conversations, limits, meetings, tables};
 
-/// From whom the cluster's own messages in meetings are; nobody else can have this id.
+/// Who the cluster itself is: its messages in meetings are from this one, its changes of tasks by
+/// it. Nobody else can have this id or name.
 pub const CLUSTER: &str = "n2n-nexus";
 
 /// A message.

@@ -210,6 +210,9 @@ impl Profile<'_> {
         }
         if let Some(name) = self.name {
             names::check("name", name, limits::NAME_CHARS_MAX)?;
+            if name == chat::CLUSTER {
+                return Err(Rejection::invalid("name", "n2n-nexus is the cluster's own"));
+            }
         }
         let long = |text: Option<&str>, chars_max: usize| {
             text.is_some_and(|text| text.chars().count() > chars_max)

@@ -16,7 +16,7 @@ use crate::event::Event;
 use crate::rejection::Rejection;
 use crate::reply::Reply;
 use crate::store::{Fault, Read, Store};
-use crate::{limits, tables};
+use crate::{limits, meetings, tables};
 
 pub(crate) fn run(
     state: &mut impl Store,
@@ -58,13 +58,13 @@ fn check_metadata(metadata: &Metadata) -> Result<(), Rejection> {
     Ok(())
 }
 
-/// Looks for the meeting that a task came out of.
-///
-/// No meetings are kept in this state version yet, so none is found.
-fn check_meeting(_state: &impl Read, meeting: Option<&str>) -> Result<(), Stop> {
+/// Checks that the meeting that a task came out of is there; the task outlives it.
+fn check_meeting(state: &impl Read, meeting: Option<&str>) -> Result<(), Stop> {
     match meeting {
-        None => Ok(()),
-        Some(id) => Err(Rejection::not_found(format!("source_meeting_id: meeting {id}")).into()),
+        Some(id) if !meetings::is_kept(state, id)? => {
+            Err(Rejection::not_found(format!("source_meeting_id: meeting {id}")).into())
+        }
+        Some(_) | None => Ok(()),
     }
 }
 

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use super::commands::{later, set_status};
 use super::{Task, number, task};
+use crate::chat;
 use crate::clock;
 use crate::command::DueKind;
 use crate::command::tasks::TaskStatus;
@@ -16,9 +17,6 @@ use crate::rejection::Rejection;
 use crate::reply::Reply;
 use crate::store::{Fault, Store};
 use crate::tables;
-
-/// Who is named where the cluster itself changed a task, as in n2n-nexus.
-const CLUSTER_ITSELF: &str = "n2n-nexus";
 
 /// Returns the timer that a task must have: the end of its time to live, or of its being kept.
 pub(crate) fn timer(task: &Task) -> Option<Due> {
@@ -86,7 +84,7 @@ pub(crate) fn ends(
     set_status(&mut after, TaskStatus::Failed, now);
     after.error_message = Some("TTL expired".into());
     after.updated_at = later(&before, now);
-    after.updated_by = CLUSTER_ITSELF.into();
+    after.updated_by = chat::CLUSTER.into();
     after.updated_by_name.clear();
     save(state, Some(&before), &after, told)?;
     Ok(Reply::fired(1))

@@ -84,7 +84,7 @@ impl Sequence {
     }
 
     /// Mostly one of the last few meetings, sometimes the default one, seldom one that is not.
-    fn some_meeting(&mut self) -> String {
+    pub(super) fn some_meeting(&mut self) -> String {
         if self.random.chance(15) {
             return String::new();
         }

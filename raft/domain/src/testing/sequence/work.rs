@@ -90,7 +90,7 @@ impl Sequence {
         let expected = self.expected(task);
         match self.random.below(100) {
             0..=29 => {
-                let source_meeting = self.random.chance(5).then(|| "no-such".to_string());
+                let source_meeting = self.random.chance(20).then(|| self.some_meeting());
                 let metadata = self.metadata();
                 let ttl = self.random.chance(40).then(|| self.random.below(30 * 60 * 60 * 1000));
                 TaskCommand::Create { source_meeting, metadata, ttl }
