@@ -395,6 +395,9 @@ pub const MEETING_KEPT_TICKS: u64 = 365 * 24 * HOUR;
 /// Messages of one meeting, the cluster's own not counted in: then it is time for another one.
 pub const MEETING_MESSAGES_MAX: u64 = 100_000;
 
+/// Who may have a place in one meeting, members and guests: a place stays as long as the meeting.
+pub const MEETING_READERS_MAX: u64 = 10_000;
+
 /// Members of one meeting: each look at a draft goes through all, and one reminder marks them all.
 pub const MEETING_MEMBERS_MAX: usize = 200;
 

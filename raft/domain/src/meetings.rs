@@ -349,6 +349,31 @@ pub(crate) fn open_room(state: &impl Read, id: &str) -> Result<Meeting, Stop> {
     Ok(meeting)
 }
 
+/// Checks that one has a place in a meeting, or finds one: everybody may read. What one has there
+/// stays as long as the meeting, so that who comes back after a long time goes on where it was.
+pub(crate) fn find_place(state: &impl Read, meeting: &Meeting, reader: &str) -> Result<(), Stop> {
+    if chat::cursor(state, &meeting.room(), reader)?.is_some()
+        || places(state, &meeting.id)? < limits::MEETING_READERS_MAX
+    {
+        return Ok(());
+    }
+    let what = format!(
+        "meeting {}: 10,000 have read it, no more; read it with latest or afterId, or start another",
+        meeting.id
+    );
+    Err(Rejection::conflict(what).into())
+}
+
+/// Counts a new place in a meeting.
+pub(crate) fn place_taken(state: &mut impl Store, id: &str) -> Result<(), Fault> {
+    let places = places(state, id)?.saturating_add(1);
+    tables::MEETING_READERS.put(state, id, &places)
+}
+
+fn places(state: &impl Read, id: &str) -> Result<u64, Fault> {
+    Ok(tables::MEETING_READERS.get(state, id)?.unwrap_or_default())
+}
+
 /// Returns the id that was given, or the default meeting's.
 fn given_or_default(state: &impl Read, given: &str) -> Result<String, Stop> {
     if !given.is_empty() {

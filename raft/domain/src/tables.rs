@@ -148,6 +148,8 @@ pub(crate) const STANCES: Table<(String, u64, String), Stance> = Table::new(0x47
 pub(crate) const INVOLVED: Table<(String, String), ()> = Table::new(0x48);
 /// The tick of the last message of a meeting that waits for stances.
 pub(crate) const MEETING_PULSES: Table<String, u64> = Table::new(0x49);
+/// How many have a place in a meeting.
+pub(crate) const MEETING_READERS: Table<String, u64> = Table::new(0x4a);
 
 /// Tasks by number.
 pub(crate) const TASKS: Table<u64, Task> = Table::new(0x50);

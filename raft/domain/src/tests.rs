@@ -5,8 +5,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::command::mail::MailCommand;
+use crate::command::meeting::{Approver, MeetingCommand, Mode, Since};
 use crate::command::tasks::TaskCommand;
-use crate::command::{Client, ClusterCommand, ConversationCommand};
+use crate::command::{Category, ChatCommand, Client, ClusterCommand, ConversationCommand, Room};
 use crate::mail::{Inbox, MailTotals};
 use crate::tasks::TaskTotals;
 use crate::{
@@ -102,6 +103,34 @@ fn the_cluster_keeps_so_many_messages_and_bytes() {
         assert_eq!(outcome.is_ok(), fits, "{outcome:?}");
         assert!(fits || is_full(&outcome, "mail: the cluster keeps"), "{outcome:?}");
     }
+}
+
+#[test]
+fn a_meeting_has_so_many_readers() {
+    let mut state = cluster();
+    let start = Command::Meeting(MeetingCommand::Start { topic: "plan".into() });
+    let Ok(Reply::Meeting { id }) = run(&mut state, 5, "claude:a", start) else { panic!() };
+    let room = Room::Meeting(id.clone());
+    let text = "hello".into();
+    let send = ChatCommand::Send { room: room.clone(), text, category: Category::None };
+    run(&mut state, 6, "claude:a", Command::Chat(send)).unwrap();
+    let take = Command::Chat(ChatCommand::Take { room, limit: 5 });
+    let (mode, approver, since) = (Mode::Active, Approver::Required, Since::Unsaid);
+    let join =
+        Command::Meeting(MeetingCommand::Join { meeting: id.clone(), mode, approver, since });
+    tables::MEETING_READERS.put(&mut state, &id, &limits::MEETING_READERS_MAX).unwrap();
+    for (index, call) in [(7, take.clone()), (8, join.clone())] {
+        let outcome = run(&mut state, index, "claude:b", call);
+        let full = |what: &str| what.contains("10,000 have read it");
+        assert!(matches!(&outcome, Err(Rejection::Conflict { what }) if full(what)), "{outcome:?}");
+    }
+    tables::MEETING_READERS.put(&mut state, &id, &(limits::MEETING_READERS_MAX - 1)).unwrap();
+    assert!(run(&mut state, 9, "claude:b", take.clone()).is_ok());
+    // Who has a place keeps it.
+    assert!(run(&mut state, 10, "claude:b", take).is_ok());
+    assert!(run(&mut state, 11, "claude:b", join).is_ok());
+    let places = tables::MEETING_READERS.get(&state, &id).unwrap();
+    assert_eq!(places, Some(limits::MEETING_READERS_MAX));
 }
 
 #[test]

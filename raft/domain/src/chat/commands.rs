@@ -57,9 +57,7 @@ pub(crate) fn send(
     let id = place(state, context, room, post, told)?;
     if let Some(before) = cursor(state, room, &speaker.id)? {
         let after = after_sending(before, speaker.incarnation, id);
-        if after != before {
-            tables::CURSORS.put(state, (room_key(room), &speaker.id), &after)?;
-        }
+        move_cursor(state, room, &speaker.id, (Some(before), after))?;
     }
     if let Some(meeting) = meeting {
         meetings::spoken(state, context, meeting, &speaker.id, category)?;
@@ -140,11 +138,24 @@ pub(crate) fn start_at(
 ) -> Result<(), Fault> {
     let before = cursor(state, room, reader)?;
     let offered = before.map_or(0, |cursor| cursor.offered).max(id);
-    let cursor = Cursor { taken: id, seen: id, incarnation, offered };
-    if before != Some(cursor) {
-        tables::CURSORS.put(state, (room_key(room), reader), &cursor)?;
+    let after = Cursor { taken: id, seen: id, incarnation, offered };
+    move_cursor(state, room, reader, (before, after))
+}
+
+/// Writes where a reader stands now; in a meeting a new place is counted.
+fn move_cursor(
+    state: &mut impl Store,
+    room: &Room,
+    reader: &str,
+    (before, after): (Option<Cursor>, Cursor),
+) -> Result<(), Fault> {
+    if before == Some(after) {
+        return Ok(());
     }
-    Ok(())
+    if let (None, Room::Meeting(id)) = (before, room) {
+        meetings::place_taken(state, id)?;
+    }
+    tables::CURSORS.put(state, (room_key(room), reader), &after)
 }
 
 /// Returns above which number a reader goes on: another process is offered once more what is not
@@ -164,17 +175,17 @@ fn take(
         return Err(Rejection::invalid("limit", "must be 1 to 500").into());
     }
     if let Room::Meeting(id) = room {
-        meetings::present(state, id)?;
+        let meeting = meetings::present(state, id)?;
+        meetings::find_place(state, &meeting, &context.speaker()?.id)?;
     }
     let reader = conversations::active(state, context, told)?;
     let incarnation = reader.incarnation;
-    let key = (room_key(room), reader.id.as_str());
-    let before = match (tables::CURSORS.get(state, key)?, room) {
+    let known = cursor(state, room, &reader.id)?;
+    let before = match (known, room) {
         (Some(before), _) => before,
         (None, Room::Global) => {
             let last = last_id(state, room)?;
-            let cursor = Cursor { taken: last, seen: last, incarnation, offered: last };
-            tables::CURSORS.put(state, key, &cursor)?;
+            start_at(state, room, (&reader.id, incarnation), last)?;
             let nothing = IdRange { after: last, upto: last };
             return Ok(Reply::Taken { again: nothing, fresh: nothing, first: true });
         }
@@ -187,7 +198,7 @@ fn take(
     let offered = before.offered.max(upto);
     let after = Cursor { taken: upto, seen: from, incarnation, offered };
     if after != before {
-        tables::CURSORS.put(state, key, &after)?;
+        move_cursor(state, room, &reader.id, (known, after))?;
     }
     let middle = before.offered.clamp(from, upto);
     Ok(Reply::Taken {

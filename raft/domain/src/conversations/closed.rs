@@ -1,5 +1,7 @@
 //! Conversations that nobody used for 30 days go, with what hangs on them (n2n-nexus §8.4); those
-//! of whose messages something is left wait for its end.
+//! of whose messages something is left wait for its end. What one left in meetings is theirs (its
+//! part, its place, its word) and goes with them: no list of approvers changes because somebody was
+//! silent, and who comes back under its id goes on where it was.
 //!
 //! A conversation that turns offline sets the timer of a day a month ahead, one for all of that
 //! day. At each the index of activity is walked from its old end, in bounded steps.

@@ -138,6 +138,13 @@ fn members(state: &impl Read, meeting: &Meeting, found: &mut Vec<String>) -> Res
             found.push(format!("member {who} of {id}: involved is {involved}"));
         }
     }
+    let room = meeting.room();
+    let range = tables::CURSORS.beginning::<tables::RoomKey>(chat::room_key(&room));
+    let readers = u64::try_from(state.scan(range, Direction::Forward).count());
+    let places = super::places(state, id)?;
+    if readers != Ok(places) || places > limits::MEETING_READERS_MAX {
+        found.push(format!("meeting {id}: {readers:?} read it, counted {places}"));
+    }
     if count > limits::MEETING_MEMBERS_MAX {
         found.push(format!("meeting {id}: has {count} members"));
     }

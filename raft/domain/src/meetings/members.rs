@@ -9,7 +9,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::approvals::{is_asked, stances_on};
-use super::{Meeting, Member, Phase, active, drafts, life, present};
+use super::{Meeting, Member, Phase, active, drafts, find_place, life, present};
 use crate::command::Client;
 use crate::command::meeting::{Approver, Mode, Since, Told};
 use crate::context::{Context, Stop};
@@ -48,6 +48,7 @@ pub(super) fn join(
         has_room(state, id)?;
         may_take_part(state, id, key.1)?;
     }
+    find_place(state, &meeting, key.1)?;
     let speaker = conversations::active(state, context, told)?;
     let mut member = match &before {
         Some(before) => before.clone(),

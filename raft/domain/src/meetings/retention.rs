@@ -65,6 +65,7 @@ pub(super) fn let_go(
     tables::MEETINGS_STARTED.delete(state, meeting.started)?;
     tables::MEETINGS_IN_PHASE.delete(state, (meeting.phase.number(), meeting.started))?;
     tables::ROOMS.delete(state, chat::room_key(&meeting.room()))?;
+    tables::MEETING_READERS.delete(state, &meeting.id)?;
     let mut totals = tables::MEETING_TOTALS.get(state, ())?.unwrap_or_default();
     totals.kept = totals.kept.saturating_sub(1);
     tables::MEETING_TOTALS.put(state, (), &totals)?;
