@@ -1,28 +1,22 @@
 //! No direct message is lost: what a reader's process had not surely got when it died is offered to
 //! the next one, whatever happens in between.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where it fails, helpers included")]
-
 use std::collections::BTreeSet;
 
 use nexus_domain::command::mail::MailCommand;
-use nexus_domain::command::{
-    ChatCommand, Client, ClusterCommand, Command, ConversationCommand, Room, SystemCommand,
-};
+use nexus_domain::command::{ChatCommand, Client, Command, Room};
 use nexus_domain::reply::IdRange;
-use nexus_domain::testing::{self, Random};
-use nexus_domain::{
-    Actor, Answered, Entry, MemoryStore, Proposal, Reply, RequestId, Stamp, due, invariants, mail,
-};
+use nexus_domain::testing::Random;
+use nexus_domain::{Reply, due, invariants, mail};
 use proptest::prelude::*;
+
+use super::cluster::Cluster;
 
 const READER: &str = "claude:b";
 
 /// Two conversations, and what the reader's client knows.
 struct Desk {
-    state: MemoryStore,
-    index: u64,
-    tick: u64,
+    cluster: Cluster,
     incarnation: u64,
     /// Ids that the present process got, and that will be in its transcript if it goes on.
     fresh: BTreeSet<u64>,
@@ -33,52 +27,12 @@ struct Desk {
 
 impl Desk {
     fn new() -> Self {
-        let mut desk = Self {
-            state: MemoryStore::default(),
-            index: 1,
-            tick: 0,
-            incarnation: 1,
-            fresh: BTreeSet::new(),
-            arrived: BTreeSet::new(),
-            sent: BTreeSet::new(),
-        };
-        let found = ClusterCommand::Found {
-            cluster: "c1".into(),
-            authority: vec![1],
-            public_key: vec![1],
-            name: "alpha".into(),
-            host: String::new(),
-        };
-        desk.done(None, Command::Cluster(found));
-        desk.register("claude:a");
-        desk.register(READER);
-        desk
-    }
-
-    fn done(&mut self, id: Option<&str>, command: Command) -> Reply {
-        self.index += 1;
-        let counter = self.index;
-        let entry = Entry {
-            index: self.index,
-            stamp: Stamp { tick: self.tick, at: 1_000_000 + self.tick, node: 1 },
-            proposal: Proposal {
-                version: 1,
-                request: RequestId::Node { node: 1, boot: 0, counter },
-                actor: id.map_or(Actor::Node, |id| Actor::Conversation(id.into())),
-                answered: Answered { boot: 0, below: 0 },
-                not_after: u64::MAX,
-                command,
-            },
-        };
-        let outcome = testing::apply_batch(&mut self.state, &[entry]).unwrap().pop().unwrap();
-        outcome.unwrap()
-    }
-
-    fn register(&mut self, id: &str) {
-        let incarnation = self.incarnation;
-        let cwd = "/x".into();
-        let command = ConversationCommand::Register { client: Client::Claude, cwd, incarnation };
-        self.done(Some(id), Command::Conversation(command));
+        let mut cluster = Cluster::new();
+        for id in ["claude:a", READER] {
+            cluster.register(id, Client::Claude, 1);
+        }
+        let (fresh, arrived, sent) = Default::default();
+        Self { cluster, incarnation: 1, fresh, arrived, sent }
     }
 
     fn send(&mut self) {
@@ -90,7 +44,7 @@ impl Desk {
             wake: true,
             notify_when_idle: false,
         };
-        let Reply::Sent { id, .. } = self.done(Some("claude:a"), Command::Mail(send)) else {
+        let Reply::Sent { id, .. } = self.cluster.run("claude:a", Command::Mail(send)) else {
             panic!("not sent");
         };
         self.sent.insert(id);
@@ -100,19 +54,19 @@ impl Desk {
     fn call(&mut self) {
         self.arrived.append(&mut self.fresh);
         let take = ChatCommand::Take { room: Room::Global, limit: 1 };
-        self.done(Some(READER), Command::Chat(take));
+        self.cluster.run(READER, Command::Chat(take));
     }
 
     /// The reader's process reads; whether the answer reaches it shows when it calls again.
     fn read(&mut self, limit: u32) -> usize {
         self.arrived.append(&mut self.fresh);
         let take = Command::Mail(MailCommand::Take { limit });
-        let Reply::Taken { again, fresh, .. } = self.done(Some(READER), take) else {
+        let Reply::Taken { again, fresh, .. } = self.cluster.run(READER, take) else {
             panic!("not taken");
         };
         assert_eq!(again.upto, fresh.after);
         let range = IdRange { after: again.after, upto: fresh.upto };
-        let got = mail::load(&self.state, READER, range, usize::MAX).unwrap();
+        let got = mail::load(&self.cluster.store, READER, range, usize::MAX).unwrap();
         assert_eq!(u64::try_from(got.len()).unwrap(), range.upto - range.after, "texts are gone");
         for message in &got {
             let is_again = message.number <= again.upto;
@@ -127,17 +81,15 @@ impl Desk {
     fn die(&mut self) {
         self.fresh.clear();
         self.incarnation += 1;
-        self.register(READER);
+        self.cluster.register(READER, Client::Claude, self.incarnation);
     }
 
     fn pass(&mut self, ticks: u64) {
-        self.tick += ticks;
-        while let Some(first) = due::first(&self.state).unwrap() {
-            if first.due > self.tick {
-                break;
-            }
-            let (due, kind, id, generation) = (first.due, first.kind, first.id, first.generation);
-            self.done(None, Command::System(SystemCommand::Fire { due, kind, id, generation }));
+        self.cluster.tick += ticks;
+        let now = self.cluster.tick;
+        while due::first(&self.cluster.store).unwrap().is_some_and(|first| first.due <= now) {
+            let fire = self.cluster.first_due().unwrap();
+            self.cluster.run("", fire);
         }
     }
 }
@@ -160,11 +112,11 @@ proptest! {
                 7..=8 => desk.die(),
                 _ => desk.pass(random.below(8) * 60 * 60 * 1000),
             }
-            let found = invariants::check(&desk.state).unwrap();
+            let found = invariants::check(&desk.cluster.store).unwrap();
             prop_assert!(found.is_empty(), "{found:#?}");
         }
         while desk.read(3) > 0 {}
         prop_assert_eq!(&desk.arrived, &desk.sent);
-        prop_assert_eq!(mail::unread(&desk.state, READER).unwrap(), 0);
+        prop_assert_eq!(mail::unread(&desk.cluster.store, READER).unwrap(), 0);
     }
 }
