@@ -126,10 +126,7 @@ pub fn list(state: &impl Read, limit: usize) -> Result<Vec<Conversation>, Fault>
     let mut found = Vec::new();
     for key in keys.take(limit.min(limits::CONVERSATIONS_LIST_MAX)) {
         let (_, id) = key?;
-        let row = conversation(state, &id)?;
-        let lost =
-            || Fault::at(&tables::CONVERSATIONS.key(&id), "an index names what is not there");
-        found.push(row.ok_or_else(lost)?);
+        found.push(tables::CONVERSATIONS.must(state, &id)?);
     }
     Ok(found)
 }
@@ -154,10 +151,7 @@ pub fn peers(
             break;
         }
         let (_, id) = key?;
-        let row = conversation(state, &id)?;
-        let lost =
-            || Fault::at(&tables::CONVERSATIONS.key(&id), "an index names what is not there");
-        let row = row.ok_or_else(lost)?;
+        let row = tables::CONVERSATIONS.must(state, &id)?;
         let recent = offline_since.is_some_and(|since| row.last_active_at >= since);
         if row.client != Client::Instance && (row.status != Status::Offline || recent) {
             found.push(row);

@@ -14,11 +14,11 @@ use crate::bodies::{self, Body};
 use crate::command::{Content, DocumentCommand};
 use crate::context::{Context, Stop};
 use crate::event::Event;
-use crate::projects::{check_id, check_line};
+use crate::projects::check_id;
 use crate::rejection::Rejection;
 use crate::reply::Reply;
 use crate::store::{Direction, Fault, Read, Store};
-use crate::{conversations, events, limits, tables};
+use crate::{conversations, events, limits, tables, texts};
 
 /// A document.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -98,9 +98,7 @@ pub fn list(state: &impl Read, before: Option<u64>, limit: usize) -> Result<Vec<
     let mut found = Vec::new();
     for key in keys.take(limit.min(limits::DOCUMENTS_LIST_MAX)) {
         let (_, id) = key?;
-        let row = document(state, &id)?;
-        let lost = || Fault::at(&tables::DOCUMENTS.key(&id), "an index names what is not there");
-        found.push(row.ok_or_else(lost)?);
+        found.push(tables::DOCUMENTS.must(state, &id)?);
     }
     Ok(found)
 }
@@ -136,7 +134,7 @@ fn sync(
     told: &mut Vec<Event>,
 ) -> Result<Reply, Stop> {
     check_id("docId", id)?;
-    check_line("title", title, limits::DOCUMENT_TITLE_CHARS_MAX)?;
+    texts::check_line("title", title, limits::DOCUMENT_TITLE_CHARS_MAX)?;
     let before = document(state, id)?;
     let replaced = before.as_ref().map(|before| before.body);
     let text = bodies::check_text(state, context, "content", content, replaced)?;

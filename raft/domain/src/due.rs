@@ -4,6 +4,7 @@
 //! The leader waits for [`first`] and proposes `Fire` with exactly what stands there. `apply`
 //! refuses it when the row is gone or another generation's, or when it comes early.
 
+use alloc::format;
 use alloc::string::String;
 
 use crate::clock::Clock;
@@ -25,6 +26,18 @@ pub struct Due {
     pub id: String,
     /// The generation that the timer was set for.
     pub generation: u64,
+}
+
+impl Due {
+    /// Returns the timer of what one firing leaves: due at once, of the next generation.
+    pub(crate) fn again(&self) -> Self {
+        Self { generation: self.generation.saturating_add(1), ..self.clone() }
+    }
+
+    /// Makes the refusal of a timer whose name says nothing.
+    pub(crate) fn misnamed(&self, of: &str) -> Rejection {
+        Rejection::Impossible { what: format!("a timer of {of} named {}", self.id) }
+    }
 }
 
 /// Returns what is due first, if anything is.

@@ -5,6 +5,7 @@
 //! digests.
 
 mod inboxes;
+mod meetings;
 mod projects;
 mod tasks;
 
@@ -16,8 +17,7 @@ use alloc::vec::Vec;
 use crate::cluster::{self, InviteState};
 use crate::command::DueKind;
 use crate::digest;
-use crate::due;
-use crate::meetings;
+use crate::due::{self, Due};
 use crate::store::{Direction, Fault, KeyRange, Read};
 use crate::tables::{self, Table};
 
@@ -130,7 +130,7 @@ fn chat(state: &impl Read, found: &mut Vec<String>) -> Result<(), Fault> {
         next.insert(room, id.saturating_add(1));
     }
     for room in next.keys() {
-        if !last.contains_key(room) && !meetings::is_leaving(state, &room.1)? {
+        if !last.contains_key(room) && !is_past(state, &room.1)? {
             found.push(format!("room {room:?}: has messages and no counter"));
         }
     }
@@ -141,7 +141,7 @@ fn chat(state: &impl Read, found: &mut Vec<String>) -> Result<(), Fault> {
     }
     for row in rows!(tables::CURSORS, state) {
         let ((room, reader), cursor) = row?;
-        if !last.contains_key(&room) && meetings::is_leaving(state, &room.1)? {
+        if !last.contains_key(&room) && is_past(state, &room.1)? {
             continue;
         }
         let last = last.get(&room).copied().unwrap_or_default();
@@ -201,27 +201,32 @@ fn members(state: &impl Read, found: &mut Vec<String>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Returns whether a timer of any tick and generation stands for something.
-fn is_due(state: &impl Read, kind: DueKind, id: &str) -> Result<bool, Fault> {
+/// Returns the timers of a kind, those that are due first first.
+fn timers(state: &impl Read, kind: DueKind) -> Result<Vec<Due>, Fault> {
+    let mut found = Vec::new();
     for key in tables::DUE.keys(state, tables::DUE.all(), Direction::Forward) {
-        let (_, number, name, _) = key?;
-        if due::kind_of(number) == Some(kind) && name == id {
-            return Ok(true);
+        let (due, number, id, generation) = key?;
+        if number == due::number(kind) {
+            found.push(Due { due, kind, id, generation });
         }
     }
-    Ok(false)
+    Ok(found)
+}
+
+/// Returns whether a timer of any tick and generation stands for something.
+fn is_due(state: &impl Read, kind: DueKind, id: &str) -> Result<bool, Fault> {
+    Ok(timers(state, kind)?.iter().any(|timer| timer.id == id))
 }
 
 /// Returns whether a timer goes on with a node's removal.
 fn is_leaving(state: &impl Read, node: u64) -> Result<bool, Fault> {
-    for key in tables::DUE.keys(state, tables::DUE.all(), Direction::Forward) {
-        let (_, number, name, _) = key?;
-        let removal = due::kind_of(number) == Some(DueKind::Removal);
-        if removal && cluster::removed_node(&name) == Some(node) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    let steps = timers(state, DueKind::Removal)?;
+    Ok(steps.iter().any(|step| cluster::removed_node(&step.id) == Some(node)))
+}
+
+/// Returns whether a meeting is gone and its rows follow.
+fn is_past(state: &impl Read, meeting: &str) -> Result<bool, Fault> {
+    is_due(state, DueKind::MeetingRest, meeting)
 }
 
 fn invites(state: &impl Read, found: &mut Vec<String>) -> Result<(), Fault> {
@@ -238,12 +243,7 @@ fn invites(state: &impl Read, found: &mut Vec<String>) -> Result<(), Fault> {
             found.push(format!("invite {id}: {standing} timers end it"));
         }
     }
-    for key in tables::DUE.keys(state, tables::DUE.all(), Direction::Forward) {
-        let (due, kind, id, generation) = key?;
-        if due::kind_of(kind) != Some(DueKind::Invite) {
-            continue;
-        }
-        let timer = due::Due { due, kind: DueKind::Invite, id, generation };
+    for timer in timers(state, DueKind::Invite)? {
         let invite = cluster::invite(state, &timer.id)?;
         if invite.is_none_or(|invite| !cluster::timers(&invite).contains(&timer)) {
             found.push(format!("timer of invite {}: there is no such invite", timer.id));

@@ -86,6 +86,7 @@ pub mod tasks;
 pub mod testing;
 #[cfg(test)]
 mod tests;
+mod texts;
 
 pub use apply::apply;
 pub use clock::Clock;

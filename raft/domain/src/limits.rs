@@ -1,10 +1,16 @@
 //! Every bound of the state machine, with its reason.
 //!
 //! What happens at a bound stands with each: a refusal that names the field, a cut, or work that is
-//! left to the next entry. Nothing is ever unbounded.
+//! left to the next entry. Nothing is ever unbounded. They stand family by family; `fits` proves
+//! what must hold between them.
+
+mod fits;
 
 /// One hour of ticks, for the bounds below.
 const HOUR: u64 = 60 * 60 * 1000;
+
+/// One day of ticks, for the bounds below.
+pub const DAY_TICKS: u64 = 24 * HOUR;
 
 /// An entry's bytes: the log is one queue, and a larger entry would block everybody else's on a
 /// slow link (traps.md 21). Longer bodies come in chunks; a longer entry does not decode.
@@ -18,7 +24,7 @@ pub const OUTCOME_BYTES_MAX: usize = 256;
 pub const CLIENT_IDS_MAX: u32 = 1_000;
 
 /// How long a client id is kept at least, in ticks: promise 2 says 24 hours.
-pub const CLIENT_ID_TICKS: u64 = 24 * HOUR;
+pub const CLIENT_ID_TICKS: u64 = DAY_TICKS;
 
 /// Client ids end in groups of one hour, so that one timer serves many.
 pub const CLIENT_BUCKET_TICKS: u64 = HOUR;
@@ -51,7 +57,7 @@ pub const ACTOR_ID_BYTES_MAX: usize = 200;
 pub const MEMBERS_MAX: usize = 128;
 
 /// After this many ticks away a member is not waited for any more (traps.md 3): 30 days.
-pub const GONE_TICKS: u64 = 30 * 24 * HOUR;
+pub const GONE_TICKS: u64 = 30 * DAY_TICKS;
 
 /// Voters that are noted: five is the most that is planned, and a joint change names both sets.
 pub const VOTERS_MAX: usize = 16;
@@ -82,13 +88,13 @@ pub const SOFTWARE_BYTES_MAX: usize = 100;
 pub const INVITES_MAX: usize = 64;
 
 /// How long an invite is kept behind its end, in ticks, for people to see what became of it.
-pub const INVITE_KEPT_TICKS: u64 = 24 * HOUR;
+pub const INVITE_KEPT_TICKS: u64 = DAY_TICKS;
 
 /// The public part of an invite code in bytes.
 pub const INVITE_ID_BYTES_MAX: usize = 32;
 
 /// The longest life of an invite, in ticks: an open door is shut after a month.
-pub const INVITE_TICKS_MAX: u64 = 30 * 24 * HOUR;
+pub const INVITE_TICKS_MAX: u64 = 30 * DAY_TICKS;
 
 /// Conversations that the cluster keeps; a new one beyond is refused.
 pub const CONVERSATIONS_MAX: u64 = 100_000;
@@ -111,46 +117,14 @@ pub const NAME_TRIES_MAX: u32 = 1_000;
 /// Conversations in one `Transition`: each changes up to four rows.
 pub const TRANSITION_CHANGES_MAX: usize = 240;
 
+/// Conversations in one `Report`: each changes up to eight rows.
+pub const REPORTS_MAX: usize = 120;
+
 /// How often an active conversation's time is written, in ticks: each writing is three rows.
 pub const TOUCH_TICKS: u64 = 60 * 1000;
 
 /// Conversations that one listing returns.
 pub const CONVERSATIONS_LIST_MAX: usize = 1_000;
-
-/// A chat message's characters (n2n-nexus: 1 to 32,000).
-pub const TEXT_CHARS_MAX: usize = 32_000;
-
-/// Messages that one call reads (n2n-nexus `read_messages`).
-pub const READ_MESSAGES_MAX: u32 = 500;
-
-/// Rows that one `Take` looks at, the reader's own among them; the cursor then stands behind them
-/// and the next `Take` goes on.
-pub const TAKE_SCAN_ROWS_MAX: usize = 4_096;
-
-/// Bytes of text that one `Take` hands out (the first message always): an answer that a model can
-/// still read, and no cursor that runs ahead of what an answer can carry.
-pub const TAKE_TEXT_BYTES_MAX: usize = 1024 * 1024;
-
-/// Events that are kept; the oldest go first.
-pub const EVENTS_MAX: u64 = 10_000;
-
-/// How long an event is kept, in ticks.
-pub const EVENT_TICKS: u64 = 90 * 24 * HOUR;
-
-/// Old events that one new event removes: twice the inflow, so a shorter bound is reached too.
-pub const EVENTS_PRUNED_MAX: usize = 2;
-
-/// Events that one call lists (n2n-nexus `list_events`).
-pub const EVENTS_LIST_MAX: usize = 500;
-
-/// An event's target and detail in characters; longer ones are cut.
-pub const EVENT_TEXT_CHARS_MAX: usize = 200;
-
-/// One day of ticks, for the bounds below.
-pub const DAY_TICKS: u64 = 24 * HOUR;
-
-/// Conversations in one `Report`: each changes up to eight rows.
-pub const REPORTS_MAX: usize = 120;
 
 /// Rows that one listing of peers looks at: offline ones and instances stand between.
 pub const PEERS_SCAN_MAX: usize = 4_096;
@@ -179,92 +153,37 @@ pub const WATCH_TICKS: u64 = DAY_TICKS;
 /// Those who are told of ends of turns by one `Fire`: each is a notice and two rows of its wish.
 pub const TURNS_TOLD_MAX: usize = 40;
 
-/// Direct messages that one call reads (n2n-nexus `read`).
-pub const MAIL_READ_MAX: u32 = 50;
+/// A chat message's characters (n2n-nexus: 1 to 32,000).
+pub const TEXT_CHARS_MAX: usize = 32_000;
 
-/// Bytes of text that one `Take` of direct messages hands out, the first message always: see
-/// [`TAKE_TEXT_BYTES_MAX`].
-pub const MAIL_TAKE_BYTES_MAX: u64 = 1024 * 1024;
+/// Messages that one call reads (n2n-nexus `read_messages`).
+pub const READ_MESSAGES_MAX: u32 = 500;
 
-/// Characters of a message's first line in a notice (n2n-nexus).
-pub const FIRST_LINE_CHARS_MAX: usize = 100;
+/// Rows that one `Take` looks at, the reader's own among them; the cursor then stands behind them
+/// and the next `Take` goes on.
+pub const TAKE_SCAN_ROWS_MAX: usize = 4_096;
 
-/// Messages with a text in one inbox; over it the new one is refused.
-pub const INBOX_MESSAGES_MAX: u64 = 100_000;
-
-/// Bytes of text in one inbox; over it texts that were read go early, else the new message is
-/// refused: nobody reads that much any more.
-pub const INBOX_BYTES_MAX: u64 = 64 * 1024 * 1024;
-
-/// Messages in all inboxes; over it new ones are refused.
-pub const MAIL_KEPT_MAX: u64 = 1_000_000;
-
-/// Bytes of text in all inboxes; over it new messages are refused.
-pub const MAIL_BYTES_MAX: u64 = 1024 * 1024 * 1024;
-
-/// Messages without a text that one inbox keeps, for receipts and replies; the oldest go first.
-pub const RECEIPTS_MAX: u64 = 1_000;
-
-/// Receipts that one call lists.
-pub const RECEIPTS_LIST_MAX: usize = 200;
-
-/// How long a text is kept at least after it was read, in ticks: as long as a repeated call may ask
-/// for it.
-pub const READ_TEXT_TICKS: u64 = CLIENT_ID_TICKS;
-
-/// After how long a message counts as unread, in ticks of its reader's node being up.
-pub const UNREAD_TICKS: u64 = DAY_TICKS;
-
-/// How long a message is kept, read or not, in ticks.
-pub const MAIL_KEPT_TICKS: u64 = 30 * DAY_TICKS;
-
-/// Messages whose texts one step deletes, with as many envelopes: four rows each.
-pub const MAIL_SWEPT_MAX: u64 = 48;
-
-/// Messages of 30 days that one `Fire` deletes: four rows each, and a notice to the sender.
-pub const MAIL_EXPIRED_MAX: usize = 24;
-
-/// Messages of whose being unread one `Fire` tells: a notice each at most.
-pub const UNREAD_TOLD_MAX: usize = 48;
+/// Bytes of text that one `Take` hands out (the first message always): an answer that a model can
+/// still read, and no cursor that runs ahead of what an answer can carry.
+pub const TAKE_TEXT_BYTES_MAX: usize = 1024 * 1024;
 
 /// Pruned messages whose rows one `Fire` deletes.
 pub const CHAT_SWEPT_MAX: usize = 240;
 
-/// Tasks that the cluster keeps; a new one beyond is refused.
-pub const TASKS_MAX: u64 = 100_000;
+/// Events that are kept; the oldest go first.
+pub const EVENTS_MAX: u64 = 10_000;
 
-/// A task's metadata in bytes of JSON: a list of 500 tasks is still an answer.
-pub const TASK_METADATA_BYTES_MAX: usize = 16 * 1024;
+/// How long an event is kept, in ticks.
+pub const EVENT_TICKS: u64 = 90 * DAY_TICKS;
 
-/// What is compared between tasks, in bytes: it stands in a key.
-pub const TASK_TARGET_BYTES_MAX: usize = 512;
+/// Old events that one new event removes: twice the inflow, so a shorter bound is reached too.
+pub const EVENTS_PRUNED_MAX: usize = 2;
 
-/// Where a task's result is, in bytes: the longest address that programs agree on.
-pub const TASK_URI_BYTES_MAX: usize = 2_048;
+/// Events that one call lists (n2n-nexus `list_events`).
+pub const EVENTS_LIST_MAX: usize = 500;
 
-/// What went wrong with a task, in bytes.
-pub const TASK_ERROR_BYTES_MAX: usize = 8 * 1024;
-
-/// The longest time to live of a task, in ticks.
-pub const TASK_TTL_TICKS_MAX: u64 = 366 * DAY_TICKS;
-
-/// How long a finished task is kept, in ticks (n2n-nexus: 7 days).
-pub const TASK_KEPT_TICKS: u64 = 7 * DAY_TICKS;
-
-/// A task's progress when it is done, in millionths.
-pub const PROGRESS_MAX: u32 = 1_000_000;
-
-/// Tasks that one call lists (n2n-nexus `list_tasks`).
-pub const TASKS_LIST_MAX: usize = 500;
-
-/// Bytes of text in one list of tasks, the first task always: see [`TAKE_TEXT_BYTES_MAX`].
-pub const TASKS_LIST_BYTES_MAX: usize = 1024 * 1024;
-
-/// Every how many entries the digests are kept, so that nodes compare at a common index.
-pub const DIGEST_STRIDE: u64 = 64;
-
-/// How many of those are kept (traps.md 22).
-pub const DIGEST_MARKS_MAX: u64 = 1_024;
+/// An event's target and detail in characters; longer ones are cut.
+pub const EVENT_TEXT_CHARS_MAX: usize = 200;
 
 /// Bytes of one chunk of a long body. An entry that carries one holds a chat message up for 26 ms
 /// on a link of 20 Mbit/s (traps.md 21); it is a multiple of SHA-256's block, so a running hash has
@@ -390,7 +309,7 @@ pub const STANCE_NOTE_CHARS_MAX: usize = 2_000;
 pub const MEETINGS_MAX: u64 = 10_000;
 
 /// How long an archived meeting is kept, in ticks: a year, in which anybody may copy what counts.
-pub const MEETING_KEPT_TICKS: u64 = 365 * 24 * HOUR;
+pub const MEETING_KEPT_TICKS: u64 = 365 * DAY_TICKS;
 
 /// Messages of one meeting, the cluster's own not counted in: then it is time for another one.
 pub const MEETING_MESSAGES_MAX: u64 = 100_000;
@@ -437,63 +356,86 @@ pub const MEETINGS_LIST_MAX: usize = 200;
 /// it is involved in.
 pub const TOLD_MAX: usize = 240;
 
-// A message of the longest text in four-byte characters fits an entry with its frame.
-const _: () = assert!(TEXT_CHARS_MAX * 4 + 2_048 <= ENTRY_BYTES_MAX);
-// Titles of all changes of a full `Transition`, with their ids, fit an entry.
-const _: () = assert!(
-    TRANSITION_CHANGES_MAX * (ACTOR_ID_BYTES_MAX + TITLE_CHARS_MAX * 4 + 16) + 2_048
-        <= ENTRY_BYTES_MAX
-);
-const _: () = assert!(FIRE_IDS_MAX * 3 + 8 <= FIRE_ROWS_MAX && FIRE_ROWS_MAX <= COMMAND_ROWS_MAX);
-const _: () = assert!(REMOVAL_ROWS_MAX * 2 + 8 <= FIRE_ROWS_MAX);
-// The longest names fit the replies that carry them.
-const _: () = assert!(MEMBER_NAME_CHARS_MAX + 32 <= OUTCOME_BYTES_MAX);
-const _: () = assert!(NAME_CHARS_MAX + 32 <= OUTCOME_BYTES_MAX);
-// A number behind a name leaves room for the name.
-const _: () = assert!(NAME_CHARS_MAX > 16 && MEMBER_NAME_CHARS_MAX > 16);
-const _: () = assert!(READ_MESSAGES_MAX as usize <= TAKE_SCAN_ROWS_MAX);
-// A chunk, and a whole manifest with notes of one chunk, fit an entry with their frame.
-const _: () = assert!(CHUNK_BYTES <= (ENTRY_BYTES_MAX - MANIFEST_BYTES_MAX - 4_096) as u64);
-// Whole blocks of SHA-256, and texts of whole chunks.
-const _: () = assert!(CHUNK_BYTES.is_multiple_of(64) && TEXT_BYTES_MAX.is_multiple_of(CHUNK_BYTES));
-// References that go and come, an old text, and the few rows of every command.
-const _: () = assert!(REFERENCES_MAX * 6 + 16 + 60 <= COMMAND_ROWS_MAX);
-const _: () = assert!(RENAME_REFERRERS_MAX * 3 + 60 <= COMMAND_ROWS_MAX as u64);
-// A sweep's assets with a chunk and a timer each.
-const _: () = assert!(SWEEP_CHUNKS_MAX * 3 + 8 <= FIRE_ROWS_MAX as u64);
-// At the bound of open uploads the longest silent one may go within the command that begins.
-const _: () = assert!(UPLOADS_MOVING_MAX < UPLOADS_MAX);
-const _: () = assert!(ASSET_NAME_BYTES_MAX + 32 <= OUTCOME_BYTES_MAX);
-// The longest topic, note and summary fit what carries them.
-const _: () = assert!(SUMMARY_CHARS_MAX * 4 + 2_048 <= ENTRY_BYTES_MAX);
-const _: () = assert!(TOPIC_CHARS_MAX <= EVENT_TEXT_CHARS_MAX);
-const _: () = assert!(GUEST_STANCES_MAX + MEETING_MEMBERS_MAX < STANCES_MAX);
-// A reminder marks all members, a reopened meeting involves all of them again.
-const _: () = assert!(MEETING_MEMBERS_MAX + 8 <= FIRE_ROWS_MAX);
-const _: () = assert!(TOLD_MAX * 3 <= COMMAND_ROWS_MAX);
-const _: () =
-    assert!(TOLD_MAX * (MEETING_ID_BYTES_MAX + ACTOR_ID_BYTES_MAX + 64) + 2_048 <= ENTRY_BYTES_MAX);
-const _: () = assert!(14 + 1 + MEETING_SLUG_CHARS_MAX + 1 + 13 <= MEETING_ID_BYTES_MAX);
-const _: () = assert!(TRANSITION_CHANGES_MAX * 4 + 8 <= COMMAND_ROWS_MAX);
-const _: () = assert!(REPORTS_MAX * 8 + 8 <= COMMAND_ROWS_MAX);
-// A full `Report` fits an entry.
-const _: () = assert!(
-    REPORTS_MAX * (ACTOR_ID_BYTES_MAX + TITLE_CHARS_MAX * 4 + 64) + 2_048 <= ENTRY_BYTES_MAX
-);
-// What one `Fire` changes: see each bound. A notice is up to four rows.
-const _: () = assert!(TURNS_TOLD_MAX * 6 + 8 <= FIRE_ROWS_MAX);
-const _: () = assert!(UNREAD_TOLD_MAX * 4 + 12 <= FIRE_ROWS_MAX);
-const _: () = assert!(MAIL_EXPIRED_MAX * 8 + 12 <= FIRE_ROWS_MAX);
-const _: () = assert!(MAIL_SWEPT_MAX * 4 + 12 <= FIRE_ROWS_MAX as u64);
-const _: () = assert!(CHAT_SWEPT_MAX + 8 <= FIRE_ROWS_MAX);
-const _: () = assert!(CLOSED_ROWS_MAX + 8 <= FIRE_ROWS_MAX);
-const _: () = assert!(NOTICES_MAX + 1 + WATCHES_MAX * 2 + 8 <= CLOSED_ROWS_MAX);
-// A task's texts fit an entry with its frame.
-const _: () = assert!(
-    TASK_METADATA_BYTES_MAX
-        + TASK_TARGET_BYTES_MAX
-        + TASK_URI_BYTES_MAX
-        + TASK_ERROR_BYTES_MAX
-        + 2_048
-        <= ENTRY_BYTES_MAX
-);
+/// Tasks that the cluster keeps; a new one beyond is refused.
+pub const TASKS_MAX: u64 = 100_000;
+
+/// A task's metadata in bytes of JSON: a list of 500 tasks is still an answer.
+pub const TASK_METADATA_BYTES_MAX: usize = 16 * 1024;
+
+/// What is compared between tasks, in bytes: it stands in a key.
+pub const TASK_TARGET_BYTES_MAX: usize = 512;
+
+/// Where a task's result is, in bytes: the longest address that programs agree on.
+pub const TASK_URI_BYTES_MAX: usize = 2_048;
+
+/// What went wrong with a task, in bytes.
+pub const TASK_ERROR_BYTES_MAX: usize = 8 * 1024;
+
+/// The longest time to live of a task, in ticks.
+pub const TASK_TTL_TICKS_MAX: u64 = 366 * DAY_TICKS;
+
+/// How long a finished task is kept, in ticks (n2n-nexus: 7 days).
+pub const TASK_KEPT_TICKS: u64 = 7 * DAY_TICKS;
+
+/// A task's progress when it is done, in millionths.
+pub const PROGRESS_MAX: u32 = 1_000_000;
+
+/// Tasks that one call lists (n2n-nexus `list_tasks`).
+pub const TASKS_LIST_MAX: usize = 500;
+
+/// Bytes of text in one list of tasks, the first task always: see [`TAKE_TEXT_BYTES_MAX`].
+pub const TASKS_LIST_BYTES_MAX: usize = 1024 * 1024;
+
+/// Direct messages that one call reads (n2n-nexus `read`).
+pub const MAIL_READ_MAX: u32 = 50;
+
+/// Bytes of text that one `Take` of direct messages hands out, the first message always: see
+/// [`TAKE_TEXT_BYTES_MAX`].
+pub const MAIL_TAKE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Characters of a message's first line in a notice (n2n-nexus).
+pub const FIRST_LINE_CHARS_MAX: usize = 100;
+
+/// Messages with a text in one inbox; over it the new one is refused.
+pub const INBOX_MESSAGES_MAX: u64 = 100_000;
+
+/// Bytes of text in one inbox; over it texts that were read go early, else the new message is
+/// refused: nobody reads that much any more.
+pub const INBOX_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Messages in all inboxes; over it new ones are refused.
+pub const MAIL_KEPT_MAX: u64 = 1_000_000;
+
+/// Bytes of text in all inboxes; over it new messages are refused.
+pub const MAIL_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
+/// Messages without a text that one inbox keeps, for receipts and replies; the oldest go first.
+pub const RECEIPTS_MAX: u64 = 1_000;
+
+/// Receipts that one call lists.
+pub const RECEIPTS_LIST_MAX: usize = 200;
+
+/// How long a text is kept at least after it was read, in ticks: as long as a repeated call may ask
+/// for it.
+pub const READ_TEXT_TICKS: u64 = CLIENT_ID_TICKS;
+
+/// After how long a message counts as unread, in ticks of its reader's node being up.
+pub const UNREAD_TICKS: u64 = DAY_TICKS;
+
+/// How long a message is kept, read or not, in ticks.
+pub const MAIL_KEPT_TICKS: u64 = 30 * DAY_TICKS;
+
+/// Messages whose texts one step deletes, with as many envelopes: four rows each.
+pub const MAIL_SWEPT_MAX: u64 = 48;
+
+/// Messages of 30 days that one `Fire` deletes: four rows each, and a notice to the sender.
+pub const MAIL_EXPIRED_MAX: usize = 24;
+
+/// Messages of whose being unread one `Fire` tells: a notice each at most.
+pub const UNREAD_TOLD_MAX: usize = 48;
+
+/// Every how many entries the digests are kept, so that nodes compare at a common index.
+pub const DIGEST_STRIDE: u64 = 64;
+
+/// How many of those are kept (traps.md 22).
+pub const DIGEST_MARKS_MAX: u64 = 1_024;

@@ -228,7 +228,11 @@ pub fn load(
     let rows = tables::TEXTS.rows(state, range, Direction::Forward);
     for row in rows.take(most) {
         let ((_, number), Text { text }) = row?;
-        found.push(Message { number, envelope: present(state, reader, number)?, text });
+        found.push(Message {
+            number,
+            envelope: tables::ENVELOPES.must(state, (reader, number))?,
+            text,
+        });
     }
     Ok(found)
 }
@@ -273,9 +277,8 @@ pub fn receipt(state: &impl Read, sender: &str, id: u64) -> Result<Option<Receip
     if !tables::SENT.has(state, (sender, id))? {
         return Ok(None);
     }
-    let lost = || Fault::at(&tables::MAIL_IDS.key(id), "an index names what is not there");
-    let Place { owner, number } = tables::MAIL_IDS.get(state, id)?.ok_or_else(lost)?;
-    let envelope = present(state, &owner, number)?;
+    let Place { owner, number } = tables::MAIL_IDS.must(state, id)?;
+    let envelope = tables::ENVELOPES.must(state, (&owner, number))?;
     let inbox = tables::INBOXES.get(state, &owner)?.unwrap_or_default();
     Ok(Some(Receipt {
         id,
@@ -318,13 +321,6 @@ fn open(state: &impl Read, reader: &str) -> Result<Option<(Inbox, u64)>, Fault> 
     let incarnation = conversations::conversation(state, reader)?.map(|row| row.incarnation);
     let start = chat::start(&inbox.cursor, incarnation.unwrap_or_default());
     Ok(Some((inbox, start)))
-}
-
-/// Returns an envelope that an index names.
-fn present(state: &impl Read, owner: &str, number: u64) -> Result<Envelope, Fault> {
-    let key = (owner, number);
-    let lost = || Fault::at(&tables::ENVELOPES.key(key), "an index names what is not there");
-    tables::ENVELOPES.get(state, key)?.ok_or_else(lost)
 }
 
 /// Returns the keys of a range of an inbox's messages, in the table of texts or of envelopes.

@@ -14,7 +14,6 @@
 mod approvals;
 mod drafts;
 mod ids;
-mod invariants;
 mod life;
 mod members;
 mod news;
@@ -32,9 +31,9 @@ use crate::command::meeting::{Approver, MeetingCommand, Mode, Opinion};
 use crate::command::{Category, Room};
 use crate::context::{Context, Stop};
 use crate::event::Event;
+pub(crate) use crate::meetings::approvals::stances_on;
 pub use crate::meetings::approvals::{Approvals, Said};
 pub(crate) use crate::meetings::drafts::remind;
-pub(crate) use crate::meetings::invariants::{check, is_leaving};
 pub use crate::meetings::news::{News, news};
 pub(crate) use crate::meetings::retention::{keeping_ends, rest_goes};
 pub use crate::meetings::view::{MemberView, View, approvals, list, members, view};
@@ -370,7 +369,8 @@ pub(crate) fn place_taken(state: &mut impl Store, id: &str) -> Result<(), Fault>
     tables::MEETING_READERS.put(state, id, &places)
 }
 
-fn places(state: &impl Read, id: &str) -> Result<u64, Fault> {
+/// Returns how many have a place in a meeting.
+pub(crate) fn places(state: &impl Read, id: &str) -> Result<u64, Fault> {
     Ok(tables::MEETING_READERS.get(state, id)?.unwrap_or_default())
 }
 

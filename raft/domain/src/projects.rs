@@ -21,7 +21,6 @@ use minicbor::{Decode, Encode};
 
 pub use crate::projects::assets::{Asset, asset, assets, clean_name};
 pub(crate) use crate::projects::commands::run;
-pub(crate) use crate::projects::manifest::check_line;
 pub use crate::projects::queries::{Found, Project, internal_docs, project, search};
 pub(crate) use crate::projects::references::{Label, References};
 pub use crate::projects::topology::{

@@ -281,12 +281,11 @@ pub(crate) fn fire(
     events: &mut Vec<Event>,
 ) -> Result<Reply, Stop> {
     let Ok(hour) = due.id.parse() else {
-        let what = format!("a timer of requests named {}", due.id);
-        return Err(Rejection::Impossible { what }.into());
+        return Err(due.misnamed("requests").into());
     };
     let (changed, more) = forget_hour(state, hour)?;
     if more {
-        let next = Due { generation: due.generation.saturating_add(1), ..due.clone() };
+        let next = due.again();
         due::arm(state, &next, events)?;
     }
     Ok(Reply::fired(changed))

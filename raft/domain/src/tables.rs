@@ -262,6 +262,13 @@ impl<K: Key, V: Encode<()> + for<'b> Decode<'b, ()>> Table<K, V> {
         state.get(&key)?.map(|value| codec::decode_value(&key, &value)).transpose()
     }
 
+    /// Returns a row that another one names.
+    pub(crate) fn must(&self, state: &impl Read, key: K::Ref<'_>) -> Result<V, Fault> {
+        let key = self.key(key);
+        let lost = || Fault::at(&key, "an index names what is not there");
+        codec::decode_value(&key, &state.get(&key)?.ok_or_else(lost)?)
+    }
+
     /// Sets a row.
     pub(crate) fn put(
         &self,

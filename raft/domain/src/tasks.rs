@@ -179,8 +179,7 @@ fn newest<'a, R: Read>(
     let all = all.into_iter().flatten().map(|row| Ok(row?.1));
     let of_status = of_status.into_iter().flatten().map(|key| {
         let (_, id) = key?;
-        let lost = || Fault::at(&tables::TASKS.key(id), "an index names what is not there");
-        task(state, id)?.ok_or_else(lost)
+        tables::TASKS.must(state, id)
     });
     all.chain(of_status)
 }

@@ -18,6 +18,94 @@ const CASES: u32 = 24;
 /// The logs in which everything must have happened at least once.
 const SEEDS: std::ops::Range<u64> = 7..11;
 
+/// What is done in them.
+const DONE: [&str; 52] = [
+    "started",
+    "clock_step",
+    "fire",
+    "invite",
+    "admit",
+    "describe",
+    "remove",
+    "voters",
+    "presence",
+    "set_timing",
+    "register",
+    "set_profile",
+    "chat_send",
+    "chat_take",
+    "burn",
+    "withdraw",
+    "transition",
+    "report",
+    "listen",
+    "nodes",
+    "chat_prune",
+    "chat_clear",
+    "project_sync",
+    "project_update",
+    "project_rename",
+    "project_delete",
+    "asset_put",
+    "asset_delete",
+    "upload_begin",
+    "upload_chunk",
+    "upload_abandon",
+    "asset_commit",
+    "set_quota",
+    "doc_sync",
+    "doc_delete",
+    "strategy_update",
+    "meeting_start",
+    "meeting_end",
+    "meeting_archive",
+    "meeting_reopen",
+    "meeting_join",
+    "meeting_leave",
+    "meeting_post",
+    "meeting_draft",
+    "meeting_stance",
+    "meeting_told",
+    "task_create",
+    "task_update",
+    "task_cancel",
+    "mail_send",
+    "mail_reply",
+    "mail_take",
+];
+
+/// Why something is refused in them.
+const REFUSED: [&str; 9] = [
+    "version_too_new",
+    "request_expired",
+    "conflict",
+    "not_here",
+    "too_late",
+    "invalid_arguments",
+    "not_found",
+    "forbidden",
+    "busy",
+];
+
+/// Which timers find something to do in them.
+const FIRED: [DueKind; 15] = [
+    DueKind::Invite,
+    DueKind::Requests,
+    DueKind::Removal,
+    DueKind::Upload,
+    DueKind::Sweep,
+    DueKind::Reminder,
+    DueKind::Meeting,
+    DueKind::MeetingRest,
+    DueKind::Task,
+    DueKind::Unread,
+    DueKind::Mail,
+    DueKind::Watch,
+    DueKind::Turns,
+    DueKind::Chat,
+    DueKind::Closed,
+];
+
 /// A failure is repeated by the seeds that it prints, not by a file that would go stale.
 fn config() -> ProptestConfig {
     ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(CASES) }
@@ -54,73 +142,11 @@ fn sequences_do_something() {
         assert_eq!(digest::history(&store).unwrap().len(), (6_001 / 64));
     }
     println!("{kinds:#?}");
-    for kind in [
-        "started",
-        "clock_step",
-        "fire",
-        "invite",
-        "admit",
-        "describe",
-        "remove",
-        "voters",
-        "set_timing",
-        "register",
-        "set_profile",
-        "chat_send",
-        "chat_take",
-        "burn",
-        "withdraw",
-        "transition",
-        "report",
-        "listen",
-        "nodes",
-        "chat_prune",
-        "chat_clear",
-        "project_sync",
-        "project_update",
-        "project_rename",
-        "project_delete",
-        "asset_put",
-        "asset_delete",
-        "upload_begin",
-        "upload_chunk",
-        "upload_abandon",
-        "asset_commit",
-        "set_quota",
-        "doc_sync",
-        "doc_delete",
-        "strategy_update",
-        "meeting_start",
-        "meeting_end",
-        "meeting_archive",
-        "meeting_reopen",
-        "meeting_join",
-        "meeting_leave",
-        "meeting_post",
-        "meeting_draft",
-        "meeting_stance",
-        "meeting_told",
-        "task_create",
-        "task_update",
-        "task_cancel",
-        "mail_send",
-        "mail_reply",
-        "mail_take",
-    ] {
+    for kind in DONE {
         assert!(kinds.contains_key(&(kind, "done")), "no {kind} was done: {kinds:#?}");
     }
     let codes = kinds.keys().map(|(_, code)| *code).collect::<std::collections::BTreeSet<_>>();
-    for code in [
-        "version_too_new",
-        "request_expired",
-        "conflict",
-        "not_here",
-        "too_late",
-        "invalid_arguments",
-        "not_found",
-        "forbidden",
-        "busy",
-    ] {
+    for code in REFUSED {
         assert!(codes.contains(code), "nothing was refused as {code}: {codes:?}");
     }
     assert!(!codes.contains("internal"), "{kinds:#?}");
@@ -140,23 +166,7 @@ fn timers_find_something_to_do() {
             }
         }
     }
-    for kind in [
-        DueKind::Invite,
-        DueKind::Requests,
-        DueKind::Removal,
-        DueKind::Upload,
-        DueKind::Sweep,
-        DueKind::Reminder,
-        DueKind::Meeting,
-        DueKind::MeetingRest,
-        DueKind::Task,
-        DueKind::Unread,
-        DueKind::Mail,
-        DueKind::Watch,
-        DueKind::Turns,
-        DueKind::Chat,
-        DueKind::Closed,
-    ] {
+    for kind in FIRED {
         assert!(fired.contains(&kind), "no timer of {kind:?} found anything to do: {fired:?}");
     }
 }

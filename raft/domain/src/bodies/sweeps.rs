@@ -13,7 +13,6 @@ use crate::command::DueKind;
 use crate::context::Stop;
 use crate::due::{self, Due};
 use crate::event::Event;
-use crate::rejection::Rejection;
 use crate::reply::Reply;
 use crate::store::{Direction, Fault, Store};
 use crate::{limits, tables};
@@ -110,8 +109,7 @@ pub(crate) fn sweep(
             (changed, more.then_some(Sweep::Project(number)))
         }
         None => {
-            let what = format!("a timer of a sweep named {}", due.id);
-            return Err(Rejection::Impossible { what }.into());
+            return Err(due.misnamed("a sweep").into());
         }
     };
     if let Some(next) = next {

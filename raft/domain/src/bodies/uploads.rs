@@ -340,8 +340,7 @@ pub(crate) fn upload_ends(
     told: &mut Vec<Event>,
 ) -> Result<Reply, Stop> {
     let Ok(number) = due.id.parse() else {
-        let what = format!("a timer of an upload named {}", due.id);
-        return Err(Rejection::Impossible { what }.into());
+        return Err(due.misnamed("an upload").into());
     };
     let Some(upload) = upload(state, number)? else { return Ok(Reply::fired(0)) };
     drop_upload(state, now, number, &upload, told)?;

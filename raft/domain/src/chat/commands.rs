@@ -14,7 +14,7 @@ use crate::event::Event;
 use crate::rejection::Rejection;
 use crate::reply::{IdRange, Reply};
 use crate::store::{Direction, Fault, Read, Store};
-use crate::{codec, conversations, limits, meetings, tables};
+use crate::{codec, conversations, limits, meetings, tables, texts};
 
 pub(crate) fn run(
     state: &mut impl Store,
@@ -41,11 +41,7 @@ pub(crate) fn send(
     (text, category): (&str, Category),
     told: &mut Vec<Event>,
 ) -> Result<u64, Stop> {
-    // Counting characters of what is surely too long would be work for nothing.
-    let short = text.len() <= limits::TEXT_CHARS_MAX.saturating_mul(4);
-    if text.is_empty() || !short || text.chars().count() > limits::TEXT_CHARS_MAX {
-        return Err(Rejection::invalid("text", "must have 1 to 32,000 characters").into());
-    }
+    texts::check_message(text)?;
     let meeting = match room {
         Room::Global => None,
         Room::Meeting(id) => Some(meetings::open_room(state, id)?),

@@ -57,17 +57,14 @@ fn remove(
         tables::ROOMS.put(state, room_key(&ROOM), &after)?;
         // While an earlier pruning is being swept, its timer goes on with this one.
         if before.swept.unwrap_or_default() >= pruned {
-            due::arm(state, &timer(context.now.tick, 1), told)?;
+            let (due, id) = (context.now.tick, TIMER_ID.into());
+            due::arm(state, &Due { due, kind: DueKind::Chat, id, generation: 1 }, told)?;
         }
         told.push(Event::Posted { room: ROOM, id: before.last });
     }
     let detail = format!("{removed} removed, {remaining} left");
     events::record(state, context, action, Some("global".into()), Some(detail))?;
     Ok(Reply::Pruned { removed, remaining })
-}
-
-fn timer(due: u64, generation: u64) -> Due {
-    Due { due, kind: DueKind::Chat, id: TIMER_ID.into(), generation }
 }
 
 /// Deletes rows of pruned messages; what is left is due again at once.
@@ -77,8 +74,7 @@ pub(crate) fn sweep(
     told: &mut Vec<Event>,
 ) -> Result<Reply, Stop> {
     if due.id != TIMER_ID {
-        let what = format!("a timer of the chat named {}", due.id);
-        return Err(Rejection::Impossible { what }.into());
+        return Err(due.misnamed("the chat").into());
     }
     let before = room_state(state, &ROOM)?;
     let pruned = before.pruned.unwrap_or_default();
@@ -98,7 +94,7 @@ pub(crate) fn sweep(
     }
     tables::ROOMS.put(state, room_key(&ROOM), &RoomState { swept: Some(swept), ..before })?;
     if swept < pruned {
-        due::arm(state, &timer(due.due, due.generation.saturating_add(1)), told)?;
+        due::arm(state, &due.again(), told)?;
     }
     Ok(Reply::fired(keys.len()))
 }

@@ -46,7 +46,8 @@ pub(super) fn remove(
     requests::retire(state, node)?;
     conversations::nodes::forget_node(state, node, context.now.tick, told)?;
     let step = Step { node, after: String::new() };
-    due::arm(state, &step.timer(context.now.tick, 1), told)?;
+    let (due, id) = (context.now.tick, step.name());
+    due::arm(state, &Due { due, kind: DueKind::Removal, id, generation: 1 }, told)?;
     told.push(Event::Members { node });
     Ok(Reply::Done)
 }
@@ -64,13 +65,12 @@ impl Step {
         Some(Self { node: node.parse().ok()?, after: after.to_string() })
     }
 
-    fn timer(&self, due: u64, generation: u64) -> Due {
-        let id = if self.after.is_empty() {
+    fn name(&self) -> String {
+        if self.after.is_empty() {
             self.node.to_string()
         } else {
             format!("{}/{}", self.node, self.after)
-        };
-        Due { due, kind: DueKind::Removal, id, generation }
+        }
     }
 }
 
@@ -87,12 +87,11 @@ pub(crate) fn removal_goes_on(
     told: &mut Vec<Event>,
 ) -> Result<Reply, Stop> {
     let Some(mut step) = Step::read(&due.id) else {
-        let what = format!("a timer of a removal named {}", due.id);
-        return Err(Rejection::Impossible { what }.into());
+        return Err(due.misnamed("a removal").into());
     };
     let changed = take_step(state, context, &mut step, told)?;
     if tables::FLOORS.has(state, step.node)? {
-        due::arm(state, &step.timer(due.due, due.generation.saturating_add(1)), told)?;
+        due::arm(state, &Due { id: step.name(), ..due.again() }, told)?;
     }
     Ok(Reply::fired(changed))
 }

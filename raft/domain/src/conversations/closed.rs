@@ -10,12 +10,11 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::{Conversation, conversation, turns};
+use super::{Conversation, turns};
 use crate::command::DueKind;
 use crate::context::Stop;
 use crate::due::{self, Due};
 use crate::event::Event;
-use crate::rejection::Rejection;
 use crate::reply::Reply;
 use crate::store::{Direction, Fault, KeyRange, Read, Store};
 use crate::{chat, clock, limits, mail, notices, tables};
@@ -74,16 +73,14 @@ pub(crate) fn close(
     told: &mut Vec<Event>,
 ) -> Result<Reply, Stop> {
     let Some(mut walk) = Walk::read(&due.id) else {
-        let what = format!("a timer of closed conversations named {}", due.id);
-        return Err(Rejection::Impossible { what }.into());
+        return Err(due.misnamed("closed conversations").into());
     };
     let tick = clock::clock(state)?.tick;
     let found = old(state, walk.last.as_ref(), tick)?;
     let more = found.len() >= limits::CLOSED_LOOKED_MAX;
     let (mut changed, mut rows, mut done): (usize, usize, bool) = (0, 0, !more);
     for (active, id) in found {
-        let lost = || Fault::at(&tables::CONVERSATIONS.key(&id), "an index names nothing");
-        let row = conversation(state, &id)?.ok_or_else(lost)?;
+        let row = tables::CONVERSATIONS.must(state, &id)?;
         if mail::is_empty(state, &id)? {
             // The most that one may need fits a step, so every step moves on.
             if rows > 0 && rows.saturating_add(weight(state, &id)?) > limits::CLOSED_ROWS_MAX {
@@ -97,9 +94,7 @@ pub(crate) fn close(
         walk.last = Some((active, id));
     }
     if !done {
-        let generation = due.generation.saturating_add(1);
-        let next = Due { id: walk.name(), generation, ..due.clone() };
-        due::arm(state, &next, told)?;
+        due::arm(state, &Due { id: walk.name(), ..due.again() }, told)?;
     }
     Ok(Reply::fired(changed))
 }

@@ -14,7 +14,7 @@ use crate::event::Event;
 use crate::rejection::Rejection;
 use crate::reply::Reply;
 use crate::store::Store;
-use crate::{chat, cluster, events, limits, mail, names, tables};
+use crate::{chat, cluster, events, limits, mail, names, tables, texts};
 
 pub(crate) fn run(
     state: &mut impl Store,
@@ -215,7 +215,7 @@ impl Profile<'_> {
             }
         }
         let long = |text: Option<&str>, chars_max: usize| {
-            text.is_some_and(|text| text.chars().count() > chars_max)
+            text.is_some_and(|text| !texts::has_at_most(text, chars_max))
         };
         if long(self.note, limits::NOTE_CHARS_MAX) {
             return Err(Rejection::invalid("note", "must have at most 200 characters"));

@@ -90,11 +90,8 @@ pub(super) fn keep(
         return Ok(());
     }
     tables::TURNS.put(state, index, &Ended { at: now.at, turns })?;
-    due::arm(state, &timer(index, now.tick, 1), told)
-}
-
-fn timer(index: u64, due: u64, generation: u64) -> Due {
-    Due { due, kind: DueKind::Turns, id: index.to_string(), generation }
+    let timer = Due { due: now.tick, kind: DueKind::Turns, id: index.to_string(), generation: 1 };
+    due::arm(state, &timer, told)
 }
 
 /// Tells those who wait for an entry's turns; what is left is due again at once.
@@ -104,8 +101,7 @@ pub(crate) fn tell(
     told: &mut Vec<Event>,
 ) -> Result<Reply, Stop> {
     let Ok(index) = due.id.parse() else {
-        let what = format!("a timer of turns named {}", due.id);
-        return Err(Rejection::Impossible { what }.into());
+        return Err(due.misnamed("turns").into());
     };
     let Some(mut ended) = tables::TURNS.get(state, index)? else { return Ok(Reply::fired(0)) };
     let mut left = limits::TURNS_TOLD_MAX;
@@ -126,7 +122,7 @@ pub(crate) fn tell(
         tables::TURNS.delete(state, index)?;
     } else {
         tables::TURNS.put(state, index, &ended)?;
-        due::arm(state, &timer(index, due.due, due.generation.saturating_add(1)), told)?;
+        due::arm(state, &due.again(), told)?;
     }
     Ok(Reply::fired(limits::TURNS_TOLD_MAX.saturating_sub(left)))
 }
@@ -198,8 +194,7 @@ pub(crate) fn watch(
 /// Ends a wish that nothing came of for a day.
 pub(crate) fn lapses(state: &mut impl Store, due: &Due) -> Result<Reply, Stop> {
     let Some((conversation, subscriber)) = due.id.split_once('/') else {
-        let what = format!("a timer of a watch named {}", due.id);
-        return Err(Rejection::Impossible { what }.into());
+        return Err(due.misnamed("a watch").into());
     };
     let stands = tables::WATCHES.get(state, (conversation, subscriber))?;
     let ends = stands.is_some_and(|watch| watch.index == due.generation);

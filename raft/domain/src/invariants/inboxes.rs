@@ -5,7 +5,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::{count, is_due, rows};
+use super::{count, is_due, rows, timers};
 use crate::command::DueKind;
 use crate::command::presence::NodeState;
 use crate::due::{self, Due};
@@ -23,10 +23,9 @@ pub(super) fn check(state: &impl Read, found: &mut Vec<String>) -> Result<(), Fa
 
 fn inboxes(state: &impl Read, found: &mut Vec<String>) -> Result<(), Fault> {
     let (mut waiting, mut kept, mut texts, mut bytes): (u64, u64, u64, u64) = (0, 0, 0, 0);
-    let mut timers = BTreeMap::new();
-    for key in tables::DUE.keys(state, tables::DUE.all(), Direction::Forward) {
-        let (due, kind, id, _) = key?;
-        if kind == due::number(DueKind::Mail) && timers.insert(id.clone(), due).is_some() {
+    let mut standing = BTreeMap::new();
+    for Due { due, id, .. } in timers(state, DueKind::Mail)? {
+        if standing.insert(id.clone(), due).is_some() {
             found.push(format!("inbox of {id}: has two timers"));
         }
     }
@@ -51,13 +50,13 @@ fn inboxes(state: &impl Read, found: &mut Vec<String>) -> Result<(), Fault> {
         }
         let wanted = wanted_timer(state, &id, &inbox)?;
         let late = wanted.is_some_and(|wanted| inbox.due.is_none_or(|due| due > wanted));
-        let stands = timers.remove(&id);
+        let stands = standing.remove(&id);
         if late || stands != inbox.due {
             let due = inbox.due;
             found.push(format!("inbox of {id}: wants {wanted:?}, has {due:?}, stands {stands:?}"));
         }
     }
-    for (id, due) in timers {
+    for (id, due) in standing {
         found.push(format!("timer {due} of the inbox of {id}: there is no such inbox"));
     }
     let totals = tables::MAIL_TOTALS.get(state, ())?.unwrap_or_default();

@@ -5,10 +5,10 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::{count, rows};
+use super::{count, rows, timers};
 use crate::bodies::{Storage, Sweep, UploadFor};
 use crate::command::DueKind;
-use crate::due;
+use crate::due::{self, Due};
 use crate::limits::{self, CHUNK_BYTES};
 use crate::projects::{Label, ProjectTotals};
 use crate::store::{Direction, Fault, Read};
@@ -21,7 +21,7 @@ pub(super) fn check(state: &impl Read, found: &mut Vec<String>) -> Result<(), Fa
     assets(state, &mut bodies, found)?;
     documents(state, &mut bodies, found)?;
     uploads(state, &mut bodies, found)?;
-    timers(state, &mut bodies, found)?;
+    check_timers(state, &mut bodies, found)?;
     bodies.check(state, found)
 }
 
@@ -170,15 +170,11 @@ fn labels(state: &impl Read, found: &mut Vec<String>) -> Result<(), Fault> {
 }
 
 fn assets(state: &impl Read, bodies: &mut Bodies, found: &mut Vec<String>) -> Result<(), Fault> {
-    for key in tables::DUE.keys(state, tables::DUE.all(), Direction::Forward) {
-        let (_, kind, id, _) = key?;
-        if due::kind_of(kind) != Some(DueKind::Sweep) {
-            continue;
-        }
-        match Sweep::read(&id) {
+    for timer in timers(state, DueKind::Sweep)? {
+        match Sweep::read(&timer.id) {
             Some(Sweep::Project(number)) => drop(bodies.swept.insert(number)),
             Some(Sweep::Body { .. }) => {}
-            None => found.push(format!("timer of a sweep: {id} is no name")),
+            None => found.push(format!("timer of a sweep: {} is no name", timer.id)),
         }
     }
     for row in rows!(tables::ASSETS, state) {
@@ -233,8 +229,8 @@ fn uploads(state: &impl Read, bodies: &mut Bodies, found: &mut Vec<String>) -> R
         if upload.received > upload.size || !whole {
             found.push(format!("upload {number}: has {} of {}", upload.received, upload.size));
         }
-        let kind = due::number(DueKind::Upload);
-        if !tables::DUE.has(state, (upload.ends_tick, kind, &number.to_string(), 1))? {
+        let (due, id) = (upload.ends_tick, number.to_string());
+        if !due::stands(state, &Due { due, kind: DueKind::Upload, id, generation: 1 })? {
             found.push(format!("upload {number}: nothing ends it"));
         }
     }
@@ -245,20 +241,19 @@ fn uploads(state: &impl Read, bodies: &mut Bodies, found: &mut Vec<String>) -> R
 }
 
 /// Timers of uploads stand for one that is there; those of bodies, for chunks that nothing names.
-fn timers(state: &impl Read, bodies: &mut Bodies, found: &mut Vec<String>) -> Result<(), Fault> {
-    for key in tables::DUE.keys(state, tables::DUE.all(), Direction::Forward) {
-        let (_, kind, id, _) = key?;
-        let kind = due::kind_of(kind);
-        if kind == Some(DueKind::Upload) {
-            let number: Option<u64> = id.parse().ok();
-            let stands = number.map_or(Ok(false), |number| tables::UPLOADS.has(state, number))?;
-            if !stands {
-                found.push(format!("timer of upload {id}: there is no such upload"));
-            }
+fn check_timers(
+    state: &impl Read,
+    bodies: &mut Bodies,
+    found: &mut Vec<String>,
+) -> Result<(), Fault> {
+    for Due { id, .. } in timers(state, DueKind::Upload)? {
+        let number: Option<u64> = id.parse().ok();
+        if !number.map_or(Ok(false), |number| tables::UPLOADS.has(state, number))? {
+            found.push(format!("timer of upload {id}: there is no such upload"));
         }
-        if kind == Some(DueKind::Sweep)
-            && let Some(Sweep::Body { number, left }) = Sweep::read(&id)
-        {
+    }
+    for timer in timers(state, DueKind::Sweep)? {
+        if let Some(Sweep::Body { number, left }) = Sweep::read(&timer.id) {
             // The last chunk of a body may be short; its length is then that of its row.
             let last = left.saturating_sub(1);
             let chunk = tables::CHUNKS.get(state, (number, last))?;

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use super::ends::sweep;
 use super::inbox::save;
-use super::{Envelope, Inbox, MailTotals, Place, Text, numbers, present};
+use super::{Envelope, Inbox, MailTotals, Place, Text, numbers};
 use crate::chat;
 use crate::command::Client;
 use crate::command::mail::MailCommand;
@@ -16,7 +16,7 @@ use crate::event::Event;
 use crate::rejection::Rejection;
 use crate::reply::{IdRange, Reply};
 use crate::store::{Direction, Fault, Read, Store};
-use crate::{limits, tables};
+use crate::{limits, tables, texts};
 
 pub(crate) fn run(
     state: &mut impl Store,
@@ -55,15 +55,6 @@ impl<'a> Letter<'a> {
         Self { text, expects_reply, wake, reply_to: None }
     }
 
-    fn check(&self) -> Result<(), Rejection> {
-        // Counting characters of what is surely too long would be work for nothing.
-        let short = self.text.len() <= limits::TEXT_CHARS_MAX.saturating_mul(4);
-        if self.text.is_empty() || !short || self.text.chars().count() > limits::TEXT_CHARS_MAX {
-            return Err(Rejection::invalid("text", "must have 1 to 32,000 characters"));
-        }
-        Ok(())
-    }
-
     fn bytes(&self) -> u64 {
         u64::try_from(self.text.len()).unwrap_or(u64::MAX)
     }
@@ -80,7 +71,7 @@ fn send(
         let rule = "must be a conversation's id or name, of 1 to 200 characters";
         return Err(Rejection::invalid("to", rule).into());
     }
-    letter.check()?;
+    texts::check_message(letter.text)?;
     let recipient = addressed(state, to)?;
     let sender = &context.speaker()?.id;
     if recipient.id == *sender {
@@ -125,7 +116,7 @@ fn reply(
     letter: &Letter<'_>,
     told: &mut Vec<Event>,
 ) -> Result<Reply, Stop> {
-    letter.check()?;
+    texts::check_message(letter.text)?;
     let own = &context.speaker()?.id;
     // What is another's and what is not there look alike: nobody learns of others' messages.
     let place = tables::MAIL_IDS.get(state, message)?.filter(|place| place.owner == *own);
@@ -133,7 +124,7 @@ fn reply(
         let what = format!("messageId: message {message} to this conversation");
         return Err(Rejection::not_found(what).into());
     };
-    let mut answered = present(state, &owner, number)?;
+    let mut answered = tables::ENVELOPES.must(state, (&owner, number))?;
     let Some(recipient) = conversations::conversation(state, &answered.from)? else {
         let what = format!("messageId: the sender of message {message} ({})", answered.from);
         return Err(Rejection::not_found(what).into());
@@ -187,7 +178,8 @@ fn capacity(
             break;
         }
         sweep_upto = sweep_upto.saturating_add(1);
-        bytes = bytes.saturating_sub(present(state, &recipient.id, sweep_upto)?.bytes);
+        bytes =
+            bytes.saturating_sub(tables::ENVELOPES.must(state, (&recipient.id, sweep_upto))?.bytes);
     }
     if is_full(sweep_upto, bytes) {
         let what = format!(

@@ -4,14 +4,13 @@
 use alloc::vec::Vec;
 
 use super::inbox::{BySender, Owner, count, save};
-use super::{Inbox, MailTotals, present, retime};
+use super::{Inbox, MailTotals, retime};
 use crate::command::presence::NodeState;
 use crate::context::Stop;
 use crate::conversations::{self, nodes};
 use crate::due::Due;
 use crate::event::Event;
 use crate::notices::{self, News, Telling};
-use crate::rejection::Rejection;
 use crate::reply::Reply;
 use crate::store::{Direction, Fault, Store};
 use crate::{clock, limits, tables};
@@ -23,8 +22,7 @@ pub(crate) fn unread_ends(
     told: &mut Vec<Event>,
 ) -> Result<Reply, Stop> {
     let Ok(node) = due.id.parse() else {
-        let what = alloc::format!("a timer of unread mail named {}", due.id);
-        return Err(Rejection::Impossible { what }.into());
+        return Err(due.misnamed("unread mail").into());
     };
     let now = clock::clock(state)?;
     let mut row = nodes::row(state, node)?;
@@ -59,7 +57,7 @@ fn tell_senders(
     let mut changed: usize = 0;
     let first = before.told.max(before.cursor.offered).saturating_add(1);
     for number in (first..=before.last).take(limits::UNREAD_TOLD_MAX) {
-        let envelope = present(state, owner, number)?;
+        let envelope = tables::ENVELOPES.must(state, (owner, number))?;
         if before.unread_at(&envelope) > awake {
             break;
         }
@@ -77,10 +75,8 @@ fn tell_senders(
 
 /// Returns an inbox that an index or a timer names, and its reader's home.
 fn stored(state: &impl Store, owner: &str) -> Result<(Inbox, u64), Fault> {
-    let lost = || Fault::at(&tables::INBOXES.key(owner), "an index names what is not there");
-    let inbox = tables::INBOXES.get(state, owner)?.ok_or_else(lost)?;
-    let home = conversations::conversation(state, owner)?.ok_or_else(lost)?.home;
-    Ok((inbox, home))
+    let inbox = tables::INBOXES.must(state, owner)?;
+    Ok((inbox, tables::CONVERSATIONS.must(state, owner)?.home))
 }
 
 /// An inbox's timer: texts that were seen a day ago go, else messages of 30 days; what is left is
@@ -160,7 +156,7 @@ fn expire(
     let mut changed: usize = 0;
     while changed < limits::MAIL_EXPIRED_MAX && inbox.gone < inbox.last {
         let oldest = inbox.gone.saturating_add(1);
-        let envelope = present(state, owner, oldest)?;
+        let envelope = tables::ENVELOPES.must(state, (owner, oldest))?;
         if envelope.tick.saturating_add(limits::MAIL_KEPT_TICKS) > tick {
             break;
         }
@@ -183,7 +179,7 @@ fn delete_text(
     (inbox, totals): (&mut Inbox, &mut MailTotals),
     number: u64,
 ) -> Result<(), Fault> {
-    let bytes = present(state, owner, number)?.bytes;
+    let bytes = tables::ENVELOPES.must(state, (owner, number))?.bytes;
     tables::TEXTS.delete(state, (owner, number))?;
     inbox.bytes = inbox.bytes.saturating_sub(bytes);
     totals.bytes = totals.bytes.saturating_sub(bytes);
@@ -196,7 +192,7 @@ fn delete_envelope(
     totals: &mut MailTotals,
     number: u64,
 ) -> Result<(), Fault> {
-    let envelope = present(state, owner, number)?;
+    let envelope = tables::ENVELOPES.must(state, (owner, number))?;
     tables::ENVELOPES.delete(state, (owner, number))?;
     tables::MAIL_IDS.delete(state, envelope.id)?;
     tables::SENT.delete(state, (&envelope.from, envelope.id))?;

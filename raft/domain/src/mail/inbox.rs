@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use minicbor::{Decode, Encode};
 
-use super::{Envelope, ReceiptState, present};
+use super::{Envelope, ReceiptState};
 use crate::chat::Cursor;
 use crate::command::DueKind;
 use crate::command::presence::NodeState;
@@ -161,7 +161,7 @@ pub(crate) fn wanted_wait(
     if first > inbox.last {
         return Ok(None);
     }
-    let envelope = present(state, id, first)?;
+    let envelope = tables::ENVELOPES.must(state, (id, first))?;
     Ok(Some(Waits { node: home, due: inbox.unread_at(&envelope) }))
 }
 
@@ -176,7 +176,7 @@ pub(crate) fn wanted_timer(
     if inbox.gone >= inbox.last {
         return Ok(sweep);
     }
-    let first = present(state, id, inbox.gone.saturating_add(1))?;
+    let first = tables::ENVELOPES.must(state, (id, inbox.gone.saturating_add(1)))?;
     let ends = first.tick.saturating_add(limits::MAIL_KEPT_TICKS);
     Ok(Some(sweep.map_or(ends, |sweep| sweep.min(ends))))
 }

@@ -58,7 +58,7 @@ pub(super) fn members_of(state: &impl Read, meeting: &str) -> Result<Vec<Member>
 }
 
 /// Returns the stances on a proposal, those that were taken back too.
-pub(super) fn stances_on(
+pub(crate) fn stances_on(
     state: &impl Read,
     meeting: &str,
     proposal: u64,

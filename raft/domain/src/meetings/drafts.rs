@@ -17,7 +17,7 @@ use crate::event::Event;
 use crate::rejection::Rejection;
 use crate::reply::Reply;
 use crate::store::{Fault, Read, Store};
-use crate::{limits, tables};
+use crate::{limits, tables, texts};
 
 /// Posts a message where people talk now.
 pub(super) fn post(
@@ -87,7 +87,7 @@ pub(super) struct Saying<'a> {
 
 impl Saying<'_> {
     fn check(&self) -> Result<(), Rejection> {
-        if self.note.chars().count() > limits::STANCE_NOTE_CHARS_MAX {
+        if !texts::has_at_most(self.note, limits::STANCE_NOTE_CHARS_MAX) {
             return Err(Rejection::invalid("note", "must have at most 2,000 characters"));
         }
         if self.opinion == Opinion::Object && self.note.trim().is_empty() {

@@ -14,7 +14,7 @@ use crate::event::Event;
 use crate::rejection::Rejection;
 use crate::reply::Reply;
 use crate::store::{Fault, Store};
-use crate::{conversations, events, limits, tables};
+use crate::{conversations, events, limits, tables, texts};
 
 pub(super) fn start(
     state: &mut impl Store,
@@ -70,9 +70,9 @@ fn next_turn(state: &mut impl Store, more: u64) -> Result<u64, Fault> {
 }
 
 fn check_topic(topic: &str) -> Result<(), Rejection> {
-    let short = topic.chars().count() <= limits::TOPIC_CHARS_MAX;
+    let short = texts::has_at_most(topic, limits::TOPIC_CHARS_MAX);
     // It stands in one line of a notice, so it cannot begin another one.
-    if short && !topic.trim().is_empty() && !topic.chars().any(char::is_control) {
+    if short && !topic.trim().is_empty() && texts::is_plain(topic) {
         return Ok(());
     }
     let rule = "must have 1 to 200 characters on one line, not only spaces";
@@ -86,7 +86,7 @@ pub(super) fn end(
     summary: &str,
     told: &mut Vec<Event>,
 ) -> Result<Reply, Stop> {
-    if summary.chars().count() > limits::SUMMARY_CHARS_MAX {
+    if !texts::has_at_most(summary, limits::SUMMARY_CHARS_MAX) {
         let rule = "must have at most 8,000 characters; longer minutes are a document";
         return Err(Rejection::invalid("summary", rule).into());
     }

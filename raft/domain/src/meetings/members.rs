@@ -17,7 +17,7 @@ use crate::conversations::{self, Conversation};
 use crate::event::Event;
 use crate::rejection::Rejection;
 use crate::reply::Reply;
-use crate::store::{Direction, Fault, Read, Store};
+use crate::store::{Fault, Read, Store};
 use crate::{chat, limits, tables};
 
 /// How one wants to take part.
@@ -123,16 +123,12 @@ fn needed(approver: Approver) -> &'static str {
 /// Checks that one more member fits.
 fn has_room(state: &impl Read, id: &str) -> Result<(), Stop> {
     let range = tables::MEETING_MEMBERS.beginning::<String>(id);
-    let mut count: usize = 0;
-    for key in tables::MEETING_MEMBERS.keys(state, range, Direction::Forward) {
-        key?;
-        count = count.saturating_add(1);
-        if count >= limits::MEETING_MEMBERS_MAX {
-            let what = format!("meeting {id}: has 200 members, no more");
-            return Err(Rejection::conflict(what).into());
-        }
+    let most = limits::MEETING_MEMBERS_MAX;
+    if tables::MEETING_MEMBERS.count(state, range, most)? < most {
+        return Ok(());
     }
-    Ok(())
+    let what = format!("meeting {id}: has 200 members, no more");
+    Err(Rejection::conflict(what).into())
 }
 
 /// Checks that a conversation may be involved in one more meeting.
@@ -141,16 +137,12 @@ pub(super) fn may_take_part(state: &impl Read, id: &str, conversation: &str) -> 
         return Ok(());
     }
     let range = tables::INVOLVED.beginning::<String>(conversation);
-    let mut count: usize = 0;
-    for key in tables::INVOLVED.keys(state, range, Direction::Forward) {
-        key?;
-        count = count.saturating_add(1);
-        if count >= limits::MEETINGS_JOINED_MAX {
-            let what = "caller: takes part in 128 meetings, no more; leave some (leave_meeting)";
-            return Err(Rejection::conflict(what).into());
-        }
+    let most = limits::MEETINGS_JOINED_MAX;
+    if tables::INVOLVED.count(state, range, most)? < most {
+        return Ok(());
     }
-    Ok(())
+    let what = "caller: takes part in 128 meetings, no more; leave some (leave_meeting)";
+    Err(Rejection::conflict(what).into())
 }
 
 /// Makes a new member.

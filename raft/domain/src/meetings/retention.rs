@@ -105,8 +105,7 @@ pub(crate) fn rest_goes(
         state.delete(key)?;
     }
     if keys.len() >= rows_max {
-        let next = Due { generation: due.generation.saturating_add(1), ..due.clone() };
-        due::arm(state, &next, told)?;
+        due::arm(state, &due.again(), told)?;
     }
     Ok(Reply::fired(keys.len()))
 }

@@ -105,8 +105,7 @@ pub fn list(
     };
     let mut found = Vec::new();
     for id in ids {
-        let lost = || Fault::at(&tables::MEETINGS.key(&id), "an index names what is not there");
-        found.push(view(state, &id)?.ok_or_else(lost)?);
+        found.push(full(state, tables::MEETINGS.must(state, &id)?)?);
     }
     Ok(found)
 }

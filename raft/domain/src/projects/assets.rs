@@ -208,8 +208,7 @@ fn save(
     (action, name): (&str, &str),
     told: &mut Vec<Event>,
 ) -> Result<(), Fault> {
-    let lost = || Fault::at(&tables::PROJECT_NUMBERS.key(head.number), "the id is not there");
-    let id = tables::PROJECT_NUMBERS.get(state, head.number)?.ok_or_else(lost)?;
+    let id = tables::PROJECT_NUMBERS.must(state, head.number)?;
     tables::STORAGE.put(state, (), storage)?;
     tables::PROJECTS.put(state, &id, head)?;
     events::record(state, context, action, Some(id.clone()), Some(name.into()))?;

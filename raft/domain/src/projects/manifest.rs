@@ -2,7 +2,7 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use core::fmt::Display;
 
 use super::{Details, Head, check_id, references};
@@ -10,7 +10,7 @@ use crate::bodies::Body;
 use crate::command::{FeatureTier, Manifest, Patch};
 use crate::rejection::Rejection;
 use crate::store::{Fault, Read};
-use crate::{codec, limits, tables};
+use crate::{codec, limits, tables, texts};
 
 /// A project as it lies in the state.
 #[derive(Clone, Debug)]
@@ -22,8 +22,7 @@ pub(super) struct Stored {
 /// Returns a project as it lies in the state.
 pub(super) fn stored(state: &impl Read, id: &str) -> Result<Option<Stored>, Fault> {
     let Some(head) = tables::PROJECTS.get(state, id)? else { return Ok(None) };
-    let lost = || Fault::at(&tables::MANIFESTS.key(head.number), "the manifest is not there");
-    let details = tables::MANIFESTS.get(state, head.number)?.ok_or_else(lost)?;
+    let details = tables::MANIFESTS.must(state, head.number)?;
     Ok(Some(Stored { head, details }))
 }
 
@@ -183,7 +182,7 @@ fn short(of: &str, field: impl Display, value: &str) -> Result<(), Rejection> {
 }
 
 fn text(of: &str, field: impl Display, value: &str, chars_max: usize) -> Result<(), Rejection> {
-    if has_at_most(value, chars_max) {
+    if texts::has_at_most(value, chars_max) {
         return Ok(());
     }
     let rule = format!("must have at most {chars_max} characters");
@@ -191,22 +190,5 @@ fn text(of: &str, field: impl Display, value: &str, chars_max: usize) -> Result<
 }
 
 fn line(of: &str, field: &str, value: &str) -> Result<(), Rejection> {
-    check_line(&format!("{of}.{field}"), value, limits::PROJECT_NAME_CHARS_MAX)
-}
-
-/// Checks a name or title: one line, not empty.
-pub(crate) fn check_line(field: &str, value: &str, chars_max: usize) -> Result<(), Rejection> {
-    // The control characters of Unicode are the same for ever.
-    let plain = !value.chars().any(char::is_control);
-    if !value.is_empty() && has_at_most(value, chars_max) && plain {
-        return Ok(());
-    }
-    let most = chars_max.to_string();
-    let rule = format!("must have 1 to {most} characters, no control characters among them");
-    Err(Rejection::invalid(field, rule))
-}
-
-/// Returns whether a text has at most so many characters; a long one is not counted.
-fn has_at_most(value: &str, chars_max: usize) -> bool {
-    value.len() <= chars_max || value.chars().nth(chars_max).is_none()
+    texts::check_line(&format!("{of}.{field}"), value, limits::PROJECT_NAME_CHARS_MAX)
 }

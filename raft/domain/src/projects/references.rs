@@ -95,16 +95,10 @@ impl References {
     }
 }
 
-/// Returns a label that must be there.
-pub(crate) fn label(state: &impl Read, number: u64) -> Result<Label, Fault> {
-    let lost = || Fault::at(&tables::LABELS.key(number), "the label is not there");
-    tables::LABELS.get(state, number)?.ok_or_else(lost)
-}
-
 /// Returns the label of an id, if it has one.
 pub(crate) fn find(state: &impl Read, id: &str) -> Result<Option<(u64, Label)>, Fault> {
     match tables::LABEL_NUMBERS.get(state, id)? {
-        Some(number) => Ok(Some((number, label(state, number)?))),
+        Some(number) => Ok(Some((number, tables::LABELS.must(state, number)?))),
         None => Ok(None),
     }
 }
@@ -118,13 +112,13 @@ pub(crate) fn of(state: &impl Read, source: u64) -> Result<References, Fault> {
 pub(super) fn fill(state: &impl Read, source: u64, manifest: &mut Manifest) -> Result<(), Fault> {
     let references = of(state, source)?;
     for link in references.relations {
-        let target = label(state, link.target)?.id;
+        let target = tables::LABELS.must(state, link.target)?.id;
         manifest.relations.push(Relation { target, kind: link.kind });
     }
     let Some(dependencies) = references.dependencies else { return Ok(()) };
     let mut found = BTreeMap::new();
     for dependency in dependencies {
-        found.insert(label(state, dependency.target)?.id, dependency.version);
+        found.insert(tables::LABELS.must(state, dependency.target)?.id, dependency.version);
     }
     manifest.api_dependencies = Some(found);
     Ok(())
@@ -137,7 +131,7 @@ pub(super) fn enter(
     id: &str,
 ) -> Result<u64, Fault> {
     let number = give(state, totals, id)?;
-    let mut label = label(state, number)?;
+    let mut label = tables::LABELS.must(state, number)?;
     label.project = true;
     totals.dangling = totals.dangling.saturating_sub(label.relations);
     tables::LABELS.put(state, number, &label)?;
@@ -153,7 +147,7 @@ pub(super) fn leave(
     let before = of(state, source)?;
     replace(state, totals, source, (&before, &References::default()))?;
     tables::REFERENCES.delete(state, source)?;
-    let mut label = label(state, source)?;
+    let mut label = tables::LABELS.must(state, source)?;
     label.project = false;
     totals.dangling = totals.dangling.saturating_add(label.relations);
     keep(state, source, &label)
@@ -220,7 +214,7 @@ fn replace(
         if old == new {
             continue;
         }
-        let mut label = label(state, target)?;
+        let mut label = tables::LABELS.must(state, target)?;
         if old.is_none() {
             tables::REFERRERS.put(state, (target, source), &())?;
             label.referrers = label.referrers.saturating_add(1);
@@ -252,7 +246,7 @@ pub(super) fn rename(
     if let Some((old, _)) = find(state, to)? {
         merge(state, totals, old, number)?;
     }
-    let mut label = label(state, number)?;
+    let mut label = tables::LABELS.must(state, number)?;
     tables::LABEL_NUMBERS.delete(state, &label.id)?;
     label.id = to.into();
     tables::LABEL_NUMBERS.put(state, to, &number)?;
@@ -269,8 +263,8 @@ fn merge(
     let range = tables::REFERRERS.beginning::<u64>(from);
     let sources: Vec<_> =
         tables::REFERRERS.keys(state, range, Direction::Forward).collect::<Result<_, _>>()?;
-    let old = label(state, from)?;
-    let mut label = label(state, to)?;
+    let old = tables::LABELS.must(state, from)?;
+    let mut label = tables::LABELS.must(state, to)?;
     for (_, source) in sources {
         let mut references = of(state, source)?;
         references.turn(from, to);

@@ -126,7 +126,7 @@ fn take(state: &impl Read, known: &mut BTreeMap<u64, Label>, number: u64) -> Res
     if let Some(label) = known.get(&number) {
         return Ok(label.clone());
     }
-    let label = references::label(state, number)?;
+    let label = tables::LABELS.must(state, number)?;
     known.insert(number, label.clone());
     Ok(label)
 }

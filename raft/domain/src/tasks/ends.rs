@@ -13,7 +13,6 @@ use crate::context::Stop;
 use crate::due::{self, Due};
 use crate::event::Event;
 use crate::limits;
-use crate::rejection::Rejection;
 use crate::reply::Reply;
 use crate::store::{Fault, Store};
 use crate::tables;
@@ -71,8 +70,7 @@ pub(crate) fn ends(
     told: &mut Vec<Event>,
 ) -> Result<Reply, Stop> {
     let Ok(id) = due.id.parse() else {
-        let what = alloc::format!("a timer of a task named {}", due.id);
-        return Err(Rejection::Impossible { what }.into());
+        return Err(due.misnamed("a task").into());
     };
     let Some(before) = task(state, id)? else { return Ok(Reply::fired(0)) };
     if before.finished_tick.is_some() {

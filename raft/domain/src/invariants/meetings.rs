@@ -1,34 +1,22 @@
-//! What must hold between the rows of meetings; for [`crate::invariants`].
+//! What must hold between meetings, their members, drafts, stances, places and timers.
 
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::approvals::stances_on;
-use super::{Ending, Meeting, Member, Phase};
+use super::{count, is_past, rows, timers};
 use crate::chat;
 use crate::command::{Category, DueKind};
 use crate::due::{self, Due};
 use crate::limits;
+use crate::meetings::{self, Ending, Meeting, Member, Phase};
 use crate::store::{Direction, Fault, Read};
 use crate::tables;
 
-/// Returns whether a meeting is gone and its rows follow.
-pub(crate) fn is_leaving(state: &impl Read, id: &str) -> Result<bool, Fault> {
-    for key in tables::DUE.keys(state, tables::DUE.all(), Direction::Forward) {
-        let (_, number, name, _) = key?;
-        if due::kind_of(number) == Some(DueKind::MeetingRest) && name == id {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// Appends what does not hold.
-pub(crate) fn check(state: &impl Read, found: &mut Vec<String>) -> Result<(), Fault> {
+pub(super) fn check(state: &impl Read, found: &mut Vec<String>) -> Result<(), Fault> {
     let (mut all, mut active): (u64, u64) = (0, 0);
-    for row in tables::MEETINGS.rows(state, tables::MEETINGS.all(), Direction::Forward) {
+    for row in rows!(tables::MEETINGS, state) {
         let (id, meeting) = row?;
         all = all.saturating_add(1);
         if meeting.id != id {
@@ -52,18 +40,17 @@ pub(crate) fn check(state: &impl Read, found: &mut Vec<String>) -> Result<(), Fa
         members(state, &meeting, found)?;
     }
     let totals = tables::MEETING_TOTALS.get(state, ())?.unwrap_or_default();
-    let count = |range| u64::try_from(state.scan(range, Direction::Forward).count());
     for (what, number, expected) in [
-        ("total", Ok(totals.kept), all),
-        ("order of starts", count(tables::MEETINGS_STARTED.all()), all),
-        ("phases", count(tables::MEETINGS_IN_PHASE.all()), all),
-        ("default ones", count(tables::MEETINGS_ACTIVE.all()), active),
+        ("total", totals.kept, all),
+        ("order of starts", count(state, &tables::MEETINGS_STARTED)?, all),
+        ("phases", count(state, &tables::MEETINGS_IN_PHASE)?, all),
+        ("default ones", count(state, &tables::MEETINGS_ACTIVE)?, active),
     ] {
-        if number != Ok(expected) {
-            found.push(format!("meetings: {what} is {number:?} and should be {expected}"));
+        if number != expected {
+            found.push(format!("meetings: {what} is {number} and should be {expected}"));
         }
     }
-    timers(state, found)?;
+    check_timers(state, found)?;
     rests(state, found)
 }
 
@@ -86,8 +73,8 @@ fn life(state: &impl Read, meeting: &Meeting, found: &mut Vec<String>) -> Result
         }
     }
     if meeting.phase == Phase::Archived {
-        let key = (meeting.kept_until, due::number(DueKind::Meeting), id.as_str(), 1);
-        if !tables::DUE.has(state, key)? {
+        let (due, name) = (meeting.kept_until, id.clone());
+        if !due::stands(state, &Due { due, kind: DueKind::Meeting, id: name, generation: 1 })? {
             found.push(format!("meeting {id}: is kept for ever"));
         }
     }
@@ -113,7 +100,7 @@ fn draft(state: &impl Read, meeting: &Meeting, found: &mut Vec<String>) -> Resul
             found.push(format!("meeting {id}: its reminder {} does not stand", draft.timer));
         }
     }
-    if stances_on(state, id, draft.number)?.len() > limits::STANCES_MAX {
+    if meetings::stances_on(state, id, draft.number)?.len() > limits::STANCES_MAX {
         found.push(format!("meeting {id}: its draft has too many stances"));
     }
     Ok(())
@@ -141,7 +128,7 @@ fn members(state: &impl Read, meeting: &Meeting, found: &mut Vec<String>) -> Res
     let room = meeting.room();
     let range = tables::CURSORS.beginning::<tables::RoomKey>(chat::room_key(&room));
     let readers = u64::try_from(state.scan(range, Direction::Forward).count());
-    let places = super::places(state, id)?;
+    let places = meetings::places(state, id)?;
     if readers != Ok(places) || places > limits::MEETING_READERS_MAX {
         found.push(format!("meeting {id}: {readers:?} read it, counted {places}"));
     }
@@ -155,24 +142,22 @@ fn members(state: &impl Read, meeting: &Meeting, found: &mut Vec<String>) -> Res
 }
 
 /// Every timer of a meeting belongs to what is there.
-fn timers(state: &impl Read, found: &mut Vec<String>) -> Result<(), Fault> {
-    for key in tables::DUE.keys(state, tables::DUE.all(), Direction::Forward) {
-        let (tick, number, id, generation) = key?;
-        let of_meetings = [DueKind::Reminder, DueKind::Meeting, DueKind::MeetingRest];
-        if !due::kind_of(number).is_some_and(|kind| of_meetings.contains(&kind)) {
-            continue;
-        }
-        let meeting = super::meeting(state, &id)?;
-        let right = match due::kind_of(number) {
-            Some(DueKind::Reminder) => meeting.is_some_and(|meeting| {
-                let timer = meeting.draft.as_ref().map_or(0, |draft| draft.timer);
-                (timer, meeting.draft_number()) == (tick, generation)
-            }),
-            Some(DueKind::Meeting) => meeting.is_some_and(|meeting| meeting.kept_until == tick),
-            _ => meeting.is_none(),
-        };
-        if !right {
-            found.push(format!("timer {number} of meeting {id}: it is about nothing"));
+fn check_timers(state: &impl Read, found: &mut Vec<String>) -> Result<(), Fault> {
+    for kind in [DueKind::Reminder, DueKind::Meeting, DueKind::MeetingRest] {
+        for timer in timers(state, kind)? {
+            let meeting = meetings::meeting(state, &timer.id)?;
+            let stands = match (kind, meeting) {
+                (DueKind::MeetingRest, meeting) => meeting.is_none(),
+                (_, None) => false,
+                (DueKind::Meeting, Some(meeting)) => meeting.kept_until == timer.due,
+                (_, Some(meeting)) => {
+                    let due = meeting.draft.as_ref().map_or(0, |draft| draft.timer);
+                    (due, meeting.draft_number()) == (timer.due, timer.generation)
+                }
+            };
+            if !stands {
+                found.push(format!("timer {kind:?} of meeting {}: is about nothing", timer.id));
+            }
         }
     }
     Ok(())
@@ -197,14 +182,14 @@ fn rests(state: &impl Read, found: &mut Vec<String>) -> Result<(), Fault> {
         named.insert(key?.1);
     }
     for id in &named {
-        if !super::is_kept(state, id)? && !is_leaving(state, id)? {
+        if !meetings::is_kept(state, id)? && !is_past(state, id)? {
             found.push(format!("meeting {id}: is gone, its rows are not"));
         }
     }
     for key in tables::MEETING_PULSES.keys(state, tables::MEETING_PULSES.all(), Direction::Forward)
     {
         let id = key?;
-        let waits = super::meeting(state, &id)?.and_then(|meeting| meeting.draft);
+        let waits = meetings::meeting(state, &id)?.and_then(|meeting| meeting.draft);
         if !waits.is_some_and(|draft| draft.quiet_ticks > 0 && draft.reminded_at.is_none()) {
             found.push(format!("meeting {id}: a pulse that nobody waits for"));
         }
