@@ -22,7 +22,7 @@ use alloc::vec::Vec;
 use minicbor::{Decode, Encode};
 
 use crate::clock::Clock;
-use crate::command::Content;
+use crate::command::projects::Content;
 use crate::context::{Context, Stop};
 use crate::event::Event;
 use crate::rejection::Rejection;

@@ -11,7 +11,8 @@ use alloc::vec::Vec;
 use minicbor::{Decode, Encode};
 
 use crate::bodies::{self, Body};
-use crate::command::{Content, DocumentCommand};
+use crate::command::DocumentCommand;
+use crate::command::projects::Content;
 use crate::context::{Context, Stop};
 use crate::event::Event;
 use crate::projects::check_id;

@@ -18,15 +18,18 @@
 //! 4. [`clock`], [`due`], [`system`]: ticks, timers, versions.
 //! 5. The families: [`cluster`], [`conversations`], [`chat`], [`events`], [`projects`],
 //!    [`documents`], [`meetings`], [`tasks`], [`mail`] and [`notices`]; and [`bodies`], where long
-//!    texts and files lie.
-//! 6. [`codec`], [`digest`], [`limits`], [`invariants`]: bytes, comparison, bounds, what must hold.
+//!    texts and files lie. What is to be told to a conversation stands in three places and in one
+//!    alone each: messages in its inbox, facts about them and about turns in its notices, and what
+//!    follows from the rows of meetings in [`meetings::news`], which nobody writes down.
+//! 6. [`codec`], [`digest`], [`limits`], [`invariants`]: bytes, comparison, bounds, what must hold;
+//!    `names` and `texts`: forms that families share.
 //!
 //! # How to add a command, in six steps
 //!
-//! 1. [`command`]: the variant with the next number, who may bring it (`origin`), its name in logs
-//!    (`kind`) and the state version that it needs (`needs`). When clusters with the present
-//!    version are in use, that is a new one: raise [`SUPPORTED`], so that nobody meets it
-//!    unprepared.
+//! 1. [`command`]: the variant with the next number, in its family's file, who may bring it
+//!    (`origin`), its name in logs (`kind`) and the state version that it needs (`needs`). When
+//!    clusters with the present version are in use, that is a new one: raise [`SUPPORTED`], so that
+//!    nobody meets it unprepared.
 //! 2. `tables`: a row for what it keeps, with a number of its own in the range that says whether it
 //!    is content or books; [`limits`]: a bound with its reason for everything that can grow.
 //! 3. The family: one function, all checks in a fixed order first, then all writes, then the hints;
@@ -35,8 +38,9 @@
 //! 4. [`invariants`]: what must hold between its rows and the others'.
 //! 5. `tests/scripts/<family>/`: one file for each situation, every refusal among them (the word
 //!    goes into `tests/script/mod.rs`); `testing::Sequence` and `tests/common` learn to make it, so
-//!    the properties cover it.
-//! 6. `tests/golden.rs`: the command in `number` and `log`, so that its bytes stay; then
+//!    the properties cover it. What it costs among many is in `tests/families/`.
+//! 6. `tests/golden.rs`: the command in `number`, and in a log of `tests/logs/`, so that its bytes
+//!    stay; a new log rather than a longer one, where rows of others would follow. Then
 //!    `UPDATE_GOLDENFILES=1 cargo nextest run -p nexus-domain`, and read the diff.
 //!
 //! `ClusterCommand::Voters` was added by exactly these steps, in a commit of its own:
@@ -90,12 +94,9 @@ mod texts;
 
 pub use apply::apply;
 pub use clock::Clock;
-pub use command::mail::MailCommand;
-pub use command::meeting::MeetingCommand;
-pub use command::tasks::TaskCommand;
 pub use command::{
-    ChatCommand, ClusterCommand, Command, ConversationCommand, DocumentCommand, ProjectCommand,
-    SystemCommand,
+    ChatCommand, ClusterCommand, Command, ConversationCommand, DocumentCommand, MailCommand,
+    MeetingCommand, ProjectCommand, SystemCommand, TaskCommand,
 };
 pub use entry::{Actor, Answered, Entry, NodeId, Proposal, RequestId, Stamp};
 pub use event::Event;

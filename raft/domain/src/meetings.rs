@@ -27,7 +27,7 @@ use alloc::vec::Vec;
 use minicbor::{Decode, Encode};
 
 use crate::chat;
-use crate::command::meeting::{Approver, MeetingCommand, Mode, Opinion};
+use crate::command::meetings::{Approver, MeetingCommand, Mode, Opinion};
 use crate::command::{Category, Room};
 use crate::context::{Context, Stop};
 use crate::event::Event;
@@ -357,7 +357,8 @@ pub(crate) fn find_place(state: &impl Read, meeting: &Meeting, reader: &str) -> 
         return Ok(());
     }
     let what = format!(
-        "meeting {}: 10,000 have read it, no more; read it with latest or afterId, or start another",
+        "meeting {}: 10,000 have read it, no more; read it with latest or afterId, or start \
+         another",
         meeting.id
     );
     Err(Rejection::conflict(what).into())

@@ -25,7 +25,7 @@ pub struct Notice {
     pub at: u64,
     /// What it says.
     #[n(2)]
-    pub news: News,
+    pub fact: Fact,
     /// Whether it may wake the conversation or hold its turn.
     #[n(3)]
     pub wake: bool,
@@ -33,7 +33,7 @@ pub struct Notice {
 
 /// What a notice says. Numbers are for ever.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub enum News {
+pub enum Fact {
     /// Messages lay unread for a day in which their reader's node was awake; they still lie there.
     #[n(0)]
     Unread {
@@ -125,7 +125,7 @@ pub(crate) struct Telling {
     /// When, milliseconds since 1970.
     pub(crate) at: u64,
     /// What.
-    pub(crate) news: News,
+    pub(crate) fact: Fact,
     /// Whether it may wake.
     pub(crate) wake: bool,
 }
@@ -143,8 +143,8 @@ pub(crate) fn tell(
     let mut window = tables::NOTICE_WINDOWS.get(state, to)?.unwrap_or_default();
     let Some(number) = window.last.checked_add(1) else { return Ok(()) };
     window.last = number;
-    let Telling { at, news, wake } = telling;
-    tables::NOTICES.put(state, (to, number), &Notice { number, at, news, wake })?;
+    let Telling { at, fact, wake } = telling;
+    tables::NOTICES.put(state, (to, number), &Notice { number, at, fact, wake })?;
     for _ in 0..limits::NOTICES_SWEPT_MAX {
         let kept = window.last.saturating_sub(window.gone);
         let many = usize::try_from(kept).map_or(true, |kept| kept > limits::NOTICES_MAX);

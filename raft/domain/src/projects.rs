@@ -28,7 +28,7 @@ pub use crate::projects::topology::{
 };
 
 use crate::bodies::Body;
-use crate::command::{Billing, Endpoint, FeatureTier, Operation};
+use crate::command::projects::{Billing, Endpoint, FeatureTier, Operation};
 use crate::limits;
 use crate::rejection::Rejection;
 

@@ -5,7 +5,7 @@ use alloc::string::String;
 
 use minicbor::{Decode, Encode};
 
-use crate::command::meeting::{Approver, Mode};
+use crate::command::meetings::{Approver, Mode};
 use crate::command::tasks::TaskStatus;
 use crate::entry::NodeId;
 

@@ -5,7 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::command::mail::MailCommand;
-use crate::command::meeting::{Approver, MeetingCommand, Mode, Since};
+use crate::command::meetings::{Approver, MeetingCommand, Mode, Since};
 use crate::command::tasks::TaskCommand;
 use crate::command::{Category, ChatCommand, Client, ClusterCommand, ConversationCommand, Room};
 use crate::mail::{Inbox, MailTotals};

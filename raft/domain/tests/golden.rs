@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 
 use logs::Log;
 use nexus_domain::command::mail::MailCommand;
-use nexus_domain::command::meeting::{Approver, Mode};
+use nexus_domain::command::meetings::{Approver, Mode};
 use nexus_domain::command::tasks::{TaskCommand, TaskStatus};
 use nexus_domain::command::{
     ChatCommand, ClusterCommand, Command, ConversationCommand, DocumentCommand, ProjectCommand,

@@ -5,8 +5,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::*;
+use crate::command::projects::Manifest;
 use crate::command::{
-    Client, ClusterCommand, Command, ConversationCommand, DocumentCommand, Manifest, ProjectCommand,
+    Client, ClusterCommand, Command, ConversationCommand, DocumentCommand, ProjectCommand,
 };
 use crate::entry::{Actor, Answered, Entry, Proposal, RequestId, Stamp};
 use crate::reply::Reply;
@@ -69,7 +70,7 @@ fn texts_have_their_quota() {
         "content: all texts have 256 MiB, 5 bytes are free; delete documents first"
     );
     let sha256 = vec![0; 32];
-    let target = crate::command::UploadTarget::Text;
+    let target = crate::command::projects::UploadTarget::Text;
     let begin = ProjectCommand::BeginUpload { target, size: 6, sha256 };
     let refused = say(&mut store, Command::Project(begin)).unwrap_err();
     assert!(refused.to_string().starts_with("size: all texts have 256 MiB"), "{refused}");

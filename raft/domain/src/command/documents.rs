@@ -4,7 +4,7 @@ use alloc::string::String;
 
 use minicbor::{Decode, Encode};
 
-use super::Content;
+use super::projects::Content;
 
 /// Commands about documents and the strategy; the actor is who writes them.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -39,7 +39,7 @@ pub enum DocumentCommand {
 }
 
 impl DocumentCommand {
-    /// Returns the command's name for logs; never its contents.
+    /// Returns its name for logs; never its contents.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Sync { .. } => "doc_sync",

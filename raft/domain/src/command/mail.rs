@@ -52,9 +52,8 @@ pub enum MailCommand {
 }
 
 impl MailCommand {
-    /// Returns the command's name for logs; never its contents.
-    #[must_use]
-    pub fn kind(&self) -> &'static str {
+    /// Returns its name for logs; never its contents.
+    pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Send { .. } => "mail_send",
             Self::Reply { .. } => "mail_reply",

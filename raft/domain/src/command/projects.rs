@@ -7,6 +7,8 @@ use alloc::vec::Vec;
 
 use minicbor::{Decode, Encode};
 
+use super::Origin;
+
 /// Commands about projects; the actor is who changes them.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum ProjectCommand {
@@ -120,7 +122,24 @@ pub enum ProjectCommand {
 }
 
 impl ProjectCommand {
-    /// Returns the command's name for logs; never its contents.
+    /// Returns who may bring it.
+    pub(super) fn origin(&self) -> Origin {
+        match self {
+            Self::Sync { .. }
+            | Self::Update { .. }
+            | Self::Rename { .. }
+            | Self::Delete { .. }
+            | Self::PutAsset { .. }
+            | Self::DeleteAsset { .. }
+            | Self::BeginUpload { .. }
+            | Self::UploadChunk { .. }
+            | Self::CommitAsset { .. }
+            | Self::AbandonUpload { .. } => Origin::Conversation,
+            Self::SetQuota { .. } => Origin::Member,
+        }
+    }
+
+    /// Returns its name for logs; never its contents.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Sync { .. } => "project_sync",

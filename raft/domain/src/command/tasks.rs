@@ -185,9 +185,8 @@ pub enum TaskCommand {
 }
 
 impl TaskCommand {
-    /// Returns the command's name for logs; never its contents.
-    #[must_use]
-    pub fn kind(&self) -> &'static str {
+    /// Returns its name for logs; never its contents.
+    pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Create { .. } => "task_create",
             Self::Update { .. } => "task_update",

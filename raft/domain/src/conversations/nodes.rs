@@ -1,6 +1,9 @@
 //! Which nodes are awake, and for how long: a day in which a machine slept is no day for its mail
 //! (traps.md 13).
 //!
+//! Whom an upgrade does not wait for is noted apart, in `cluster::presence`: there a member counts
+//! that was not heard for an hour, here a lid that closes.
+//!
 //! A node of which nothing was noted is up. A conversation's time away is that of the nodes it was
 //! at home on, added up, so it goes on counting right when the conversation moves.
 

@@ -15,7 +15,7 @@ use crate::command::{DueKind, Status};
 use crate::context::{Context, Stop};
 use crate::due::{self, Due};
 use crate::event::Event;
-use crate::notices::{self, News, Telling};
+use crate::notices::{self, Fact, Telling};
 use crate::rejection::Rejection;
 use crate::reply::Reply;
 use crate::store::{Direction, Fault, Read, Store};
@@ -109,8 +109,8 @@ pub(crate) fn tell(
         let waiting = waiting(state, &turn.conversation, index, left)?;
         for (subscriber, watch) in &waiting {
             unwatch(state, &turn.conversation, subscriber, watch)?;
-            let news = News::Turn { conversation: turn.conversation.clone(), status: turn.status };
-            notices::tell(state, subscriber, Telling { at: ended.at, news, wake: true }, told)?;
+            let fact = Fact::Turn { conversation: turn.conversation.clone(), status: turn.status };
+            notices::tell(state, subscriber, Telling { at: ended.at, fact, wake: true }, told)?;
         }
         left = left.saturating_sub(waiting.len());
         if left == 0 {

@@ -10,7 +10,7 @@ use crate::context::Stop;
 use crate::conversations::{self, nodes};
 use crate::due::Due;
 use crate::event::Event;
-use crate::notices::{self, News, Telling};
+use crate::notices::{self, Fact, Telling};
 use crate::reply::Reply;
 use crate::store::{Direction, Fault, Store};
 use crate::{clock, limits, tables};
@@ -67,8 +67,8 @@ fn tell_senders(
     }
     save(state, Owner { id: owner, home }, (Some(&before), after), now.tick, told)?;
     for (sender, (first, count)) in senders {
-        let news = News::Unread { to: owner.into(), first, count };
-        notices::tell(state, &sender, Telling { at: now.at, news, wake: false }, told)?;
+        let fact = Fact::Unread { to: owner.into(), first, count };
+        notices::tell(state, &sender, Telling { at: now.at, fact, wake: false }, told)?;
     }
     Ok(changed)
 }
@@ -110,8 +110,8 @@ pub(crate) fn inbox_ends(
         conversations::look_tomorrow(state, now.tick)?;
     }
     for (sender, (first, count)) in senders {
-        let news = News::Deleted { to: owner.into(), first, count };
-        notices::tell(state, &sender, Telling { at: now.at, news, wake: false }, told)?;
+        let fact = Fact::Deleted { to: owner.into(), first, count };
+        notices::tell(state, &sender, Telling { at: now.at, fact, wake: false }, told)?;
     }
     Ok(Reply::fired(changed))
 }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::{Meeting, Member, Stance};
 use crate::chat::Message;
-use crate::command::meeting::{Approver, Opinion};
+use crate::command::meetings::{Approver, Opinion};
 use crate::store::{Direction, Fault, Read};
 use crate::{limits, tables};
 

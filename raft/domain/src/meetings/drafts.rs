@@ -8,7 +8,7 @@ use super::approvals::{self, Approvals};
 use super::{Draft, Ending, Meeting, Stance, active, announce, given_or_default, life, members};
 use super::{open_room, present};
 use crate::chat::{self, Message};
-use crate::command::meeting::Opinion;
+use crate::command::meetings::Opinion;
 use crate::command::{Category, Client, DueKind, Room};
 use crate::context::{Context, Stop};
 use crate::conversations::{self, Conversation};

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use super::approvals::members_of;
 use super::{Ending, Meeting, Phase, active, drafts, given_or_default, ids, members};
 use super::{present, retention};
-use crate::command::meeting::{Approver, Mode};
+use crate::command::meetings::{Approver, Mode};
 use crate::context::{Context, Stop};
 use crate::event::Event;
 use crate::rejection::Rejection;

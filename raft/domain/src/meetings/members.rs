@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use super::approvals::{is_asked, stances_on};
 use super::{Meeting, Member, Phase, active, drafts, find_place, life, present};
 use crate::command::Client;
-use crate::command::meeting::{Approver, Mode, Since, Told};
+use crate::command::meetings::{Approver, Mode, Since, Told};
 use crate::context::{Context, Stop};
 use crate::conversations::{self, Conversation};
 use crate::event::Event;

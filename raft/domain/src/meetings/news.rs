@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use super::approvals::{self, Approvals, stances_on};
 use super::{Ending, Meeting, Member, Phase, Stance};
 use crate::chat::{self, Gist};
-use crate::command::meeting::{Mode, Told};
+use crate::command::meetings::{Mode, Told};
 use crate::store::{Direction, Fault, Read};
 use crate::{limits, tables};
 

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::approvals::{self, Approvals, members_of};
 use super::{Meeting, Phase};
 use crate::chat;
-use crate::command::meeting::{Approver, Mode};
+use crate::command::meetings::{Approver, Mode};
 use crate::command::{Category, Client, Status};
 use crate::conversations::{self, Conversation};
 use crate::entry::NodeId;

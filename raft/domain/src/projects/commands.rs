@@ -6,7 +6,8 @@ use alloc::vec::Vec;
 
 use super::{Head, ProjectTotals, assets, check_id, manifest, references};
 use crate::bodies::{self, Beginning, Body, UploadFor};
-use crate::command::{Content, Manifest, Patch, ProjectCommand, UploadTarget};
+use crate::command::ProjectCommand;
+use crate::command::projects::{Content, Manifest, Patch, UploadTarget};
 use crate::context::{Context, Stop};
 use crate::event::Event;
 use crate::projects::manifest::{Stored, stored};

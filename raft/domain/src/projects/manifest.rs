@@ -7,7 +7,7 @@ use core::fmt::Display;
 
 use super::{Details, Head, check_id, references};
 use crate::bodies::Body;
-use crate::command::{FeatureTier, Manifest, Patch};
+use crate::command::projects::{FeatureTier, Manifest, Patch};
 use crate::rejection::Rejection;
 use crate::store::{Fault, Read};
 use crate::{codec, limits, tables, texts};

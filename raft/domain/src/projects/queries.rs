@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::Shown;
 use crate::bodies::{self, Body};
-use crate::command::Manifest;
+use crate::command::projects::Manifest;
 use crate::projects::manifest::{Stored, stored};
 use crate::store::{Direction, Fault, Read};
 use crate::{codec, limits, tables};

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use minicbor::{Decode, Encode};
 
 use super::ProjectTotals;
-use crate::command::{Manifest, Relation, RelationKind};
+use crate::command::projects::{Manifest, Relation, RelationKind};
 use crate::store::{Direction, Fault, Read, Store};
 use crate::tables;
 

@@ -8,7 +8,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::{Shown, references};
-use crate::command::RelationKind;
+use crate::command::projects::RelationKind;
 use crate::projects::references::Label;
 use crate::store::{Direction, Fault, Read};
 use crate::{codec, limits, tables};

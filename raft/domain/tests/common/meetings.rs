@@ -2,7 +2,7 @@
 
 use nexus_domain::MeetingCommand;
 use nexus_domain::command::Category;
-use nexus_domain::command::meeting::{Approver, Mode, Opinion, Since, Told};
+use nexus_domain::command::meetings::{Approver, Mode, Opinion, Since, Told};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use nexus_domain::command::{
-    Billing, Content, DocumentCommand, Endpoint, FeatureTier, Manifest, Operation, Patch,
-    ProjectCommand, Relation, RelationKind, UploadTarget,
+use nexus_domain::command::projects::{
+    Billing, Content, Endpoint, FeatureTier, Manifest, Operation, Patch, Relation, RelationKind,
+    UploadTarget,
 };
+use nexus_domain::command::{DocumentCommand, ProjectCommand};
 use proptest::collection::{btree_map, vec};
 use proptest::option::of;
 use proptest::prelude::*;

@@ -1,6 +1,6 @@
 //! What meetings cost: as much among a thousand as among a few, and no entry changes too many rows.
 
-use nexus_domain::command::meeting::{Approver, Mode, Opinion, Since, Told};
+use nexus_domain::command::meetings::{Approver, Mode, Opinion, Since, Told};
 use nexus_domain::command::{Category, ChatCommand, Client, DueKind, Room};
 use nexus_domain::meetings::{self, Phase};
 use nexus_domain::{

@@ -1,9 +1,7 @@
 //! What commands of projects and documents change, and what queries of them look at.
 
-use nexus_domain::command::{
-    Client, Command, Content, DocumentCommand, Manifest, ProjectCommand, Relation, RelationKind,
-    UploadTarget,
-};
+use nexus_domain::command::projects::{Content, Manifest, Relation, RelationKind, UploadTarget};
+use nexus_domain::command::{Client, Command, DocumentCommand, ProjectCommand};
 use nexus_domain::limits::{self, CHUNK_BYTES};
 use nexus_domain::{Direction, KeyRange, Read as _, Reply, bodies, documents, projects};
 use sha2::{Digest as _, Sha256};

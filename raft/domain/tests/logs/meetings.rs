@@ -1,6 +1,6 @@
 //! A log with every command of meetings, two of them, from entry 600 on behind the first families'.
 
-use nexus_domain::command::meeting::{Approver, Mode, Opinion, Since, Told};
+use nexus_domain::command::meetings::{Approver, Mode, Opinion, Since, Told};
 use nexus_domain::command::{Category, ChatCommand, Command, DueKind, Room, SystemCommand};
 use nexus_domain::{Entry, MeetingCommand};
 

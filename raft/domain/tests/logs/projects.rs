@@ -1,9 +1,12 @@
 //! A log with every command of projects and documents, and an end of it that fills every table.
 
+use nexus_domain::command::projects::{
+    Billing, Content, Endpoint, FeatureTier, Manifest, Operation, Patch, Relation, RelationKind,
+    UploadTarget,
+};
 use nexus_domain::command::{
-    Billing, Client, ClusterCommand, Command, Content, ConversationCommand, DocumentCommand,
-    DueKind, Endpoint, FeatureTier, Manifest, Operation, Patch, ProjectCommand, Relation,
-    RelationKind, SystemCommand, UploadTarget,
+    Client, ClusterCommand, Command, ConversationCommand, DocumentCommand, DueKind, ProjectCommand,
+    SystemCommand,
 };
 use nexus_domain::{Actor, Answered, Entry, Proposal, RequestId, Stamp};
 use sha2::{Digest as _, Sha256};

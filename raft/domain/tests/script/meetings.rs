@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use goldenscript::ArgumentConsumer;
 use nexus_domain::chat::Gist;
-use nexus_domain::command::meeting::{Approver, Mode, Opinion, Since, Told};
+use nexus_domain::command::meetings::{Approver, Mode, Opinion, Since, Told};
 use nexus_domain::command::{Category, Room};
 use nexus_domain::meetings::{self, Approvals, Phase, View};
 use nexus_domain::{Direction, KeyRange, MeetingCommand, MemoryStore, Read};

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use goldenscript::ArgumentConsumer;
-use nexus_domain::command::{
-    Billing, Command, Content, DocumentCommand, Endpoint, FeatureTier, Manifest, Operation, Patch,
-    ProjectCommand, Relation, RelationKind, UploadTarget,
+use nexus_domain::command::projects::{
+    Billing, Content, Endpoint, FeatureTier, Manifest, Operation, Patch, Relation, RelationKind,
+    UploadTarget,
 };
+use nexus_domain::command::{Command, DocumentCommand, ProjectCommand};
 use nexus_domain::limits::CHUNK_BYTES;
 use sha2::{Digest as _, Sha256};
 

@@ -256,7 +256,7 @@ fn conversation_query(
                 writeln!(
                     out,
                     "  {} at={} wake={} {:?}",
-                    notice.number, notice.at, notice.wake, notice.news
+                    notice.number, notice.at, notice.wake, notice.fact
                 )?;
             }
         }

@@ -4,7 +4,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::Sequence;
-use crate::command::meeting::{Approver, MeetingCommand, Mode, Opinion, Since, Told};
+use crate::command::meetings::{Approver, MeetingCommand, Mode, Opinion, Since, Told};
 use crate::command::{Category, ChatCommand, Command, Room};
 use crate::store::Direction;
 use crate::{chat, meetings, tables};

@@ -9,10 +9,10 @@ use sha2::{Digest as _, Sha256};
 
 use super::Sequence;
 use crate::bodies::{self, Upload, UploadFor};
-use crate::command::{
-    Billing, Command, Content, DocumentCommand, Endpoint, FeatureTier, Manifest, Patch,
-    ProjectCommand, Relation, RelationKind, UploadTarget,
+use crate::command::projects::{
+    Billing, Content, Endpoint, FeatureTier, Manifest, Patch, Relation, RelationKind, UploadTarget,
 };
+use crate::command::{Command, DocumentCommand, ProjectCommand};
 use crate::limits::CHUNK_BYTES;
 
 impl Sequence {

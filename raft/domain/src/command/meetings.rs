@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use minicbor::{Decode, Encode};
 
-use crate::command::Category;
+use super::{Category, Origin};
 
 /// How a member takes part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
@@ -194,7 +194,23 @@ pub struct Told {
 }
 
 impl MeetingCommand {
-    /// Returns the command's name for logs.
+    /// Returns who may bring it.
+    pub(super) fn origin(&self) -> Origin {
+        match self {
+            Self::Start { .. }
+            | Self::End { .. }
+            | Self::Archive { .. }
+            | Self::Reopen { .. }
+            | Self::Join { .. }
+            | Self::Leave { .. }
+            | Self::Post { .. }
+            | Self::Draft { .. }
+            | Self::Stance { .. } => Origin::Conversation,
+            Self::Told { .. } => Origin::Member,
+        }
+    }
+
+    /// Returns its name for logs; never its contents.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Start { .. } => "meeting_start",
