@@ -41,7 +41,7 @@ pub enum ErrorCode {
     ForeignHost,
     /// Too many calls of one caller or address.
     RateLimited,
-    /// Too many writes wait on this node.
+    /// Too many writes wait on this node, or others are in the way for a short while.
     Busy,
     /// The node serves no calls yet.
     Starting,

@@ -3,8 +3,12 @@
 use std::time::Duration;
 
 use nexus_contract::{ApiError, ErrorCode};
-use nexus_domain::Rejection;
+use nexus_domain::{Rejection, limits};
 use nexus_raft::{ProposeError, ReadError};
+
+/// After how many seconds a call may be right that others were in the way of: a minute, in which an
+/// upload that does not move loses its place.
+const BUSY_SECONDS: u64 = limits::UPLOAD_SILENT_TICKS.div_ceil(1_000);
 
 /// Turns the end of a write into a refusal.
 pub(super) fn write(tool: &str, error: ProposeError) -> ApiError {
@@ -69,8 +73,13 @@ fn rejected(tool: &str, rejection: &Rejection) -> ApiError {
         "not_here" => ErrorCode::NotHere,
         "invite_ended" => ErrorCode::InviteEnded,
         "internal" => ErrorCode::Internal,
-        // What the state does not allow: a conflict with it, a version too new, too late, or not
-        // the actor's to do.
+        // Others are in the way for a short while: uploads that move, or open ones.
+        "busy" => {
+            let busy = ApiError::new(ErrorCode::Busy, rejection.to_string());
+            return busy.with_retry_after(BUSY_SECONDS);
+        }
+        // What the state does not allow: a conflict with it, what is full until somebody makes
+        // room, a version too new, too late, or not the actor's to do.
         _ => ErrorCode::Conflict,
     };
     ApiError::new(code, rejection.to_string())
@@ -122,8 +131,12 @@ mod tests {
             (Rejection::TooLate, ErrorCode::Conflict),
             (Rejection::VersionTooNew { needs: 2, has: 1 }, ErrorCode::Conflict),
             (Rejection::Impossible { what: "x".into() }, ErrorCode::Internal),
+            (Rejection::Busy { what: "x".into() }, ErrorCode::Busy),
+            (Rejection::Full { what: "x".into() }, ErrorCode::Conflict),
         ] {
-            assert_eq!(write("t", ProposeError::Rejected(rejection)).code, code);
+            let error = write("t", ProposeError::Rejected(rejection));
+            assert_eq!(error.code, code);
+            assert_eq!(error.retry_after, (code == ErrorCode::Busy).then_some(60));
         }
     }
 

@@ -152,7 +152,15 @@ pub(crate) async fn post(node: &Node, id: &str, text: &str) -> Result<u64, Propo
         | Reply::Registered { .. }
         | Reply::Taken { .. }
         | Reply::Fired { .. }
-        | Reply::Named { .. }) => panic!("a post answered {other:?}"),
+        | Reply::Named { .. }
+        | Reply::Uploading { .. }
+        | Reply::Meeting { .. }
+        | Reply::PostedIn { .. }
+        | Reply::Joined { .. }
+        | Reply::Stanced { .. }
+        | Reply::Sent { .. }
+        | Reply::Task { .. }
+        | Reply::Pruned { .. }) => panic!("a post answered {other:?}"),
     }
 }
 
