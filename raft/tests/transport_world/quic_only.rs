@@ -13,14 +13,15 @@ use nexus_rt::{Clock as _, Jobs, ManualClock, SystemClock};
 use super::*;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn another_node_at_the_address_is_refused() {
+async fn another_node_at_the_address_is_not_called() {
     let world = World::quic();
     let one = world.start(1).await;
     let two = world.start(2).await;
     world.publish(3, &two);
     let error = one.call(3, Lane::Rpc, say(ECHO, b""), LIMIT).await.unwrap_err();
-    let CallError::Refused { node: 3, text, sent: false, .. } = &error else { panic!("{error:?}") };
-    assert!(text.contains("node 2 answered where node 3 was dialled"), "{text}");
+    // The address is wrong; node 3 has refused nothing.
+    let CallError::Unreachable { node: 3, cause } = &error else { panic!("{error:?}") };
+    assert!(cause.contains("node 2 answered where node 3 was dialled"), "{cause}");
     assert_eq!(two.handler.calls(), 0);
 }
 

@@ -10,6 +10,7 @@ use rustls::pki_types::CertificateDer;
 use tokio::time::{Instant, sleep_until};
 
 use super::pool::Link;
+use super::socket::canonical;
 use super::stream::{QuicReceiver, QuicSender};
 use super::tls::{SERVER_NAME, plain_text};
 use super::{HELLO_BYTES_MAX, PRIORITY_CALL, Shared, close, describe, member_transport};
@@ -92,7 +93,10 @@ pub(super) async fn dial(
     node: NodeId,
     lane: Lane,
 ) -> Result<Link, DialError> {
-    let addresses = shared.directory.addresses(node);
+    let mut addresses = shared.directory.addresses(node);
+    // What somebody named for "some member" may be this node's own address.
+    let own = shared.endpoint.local_addr().ok().map(canonical);
+    addresses.retain(|address| Some(canonical(*address)) != own);
     if addresses.is_empty() {
         return Err(DialError::Failed("no address of it is known".to_owned()));
     }
@@ -166,14 +170,18 @@ async fn attempt(
     address: SocketAddr,
 ) -> Result<Link, DialError> {
     let failed = |error: &dyn std::fmt::Display| DialError::Failed(format!("{address}: {error}"));
-    let crypto = shared.tls.client(node).map_err(|error| failed(&error))?;
+    let (crypto, other) = shared.tls.client(node).map_err(|error| failed(&error))?;
     let mut config = ClientConfig::new(Arc::new(crypto));
     config.transport_config(member_transport());
     let connecting = shared
         .endpoint
         .connect_with(config, address, SERVER_NAME)
         .map_err(|error| failed(&error))?;
-    let connection = connecting.await.map_err(|error| DialError::from_connection(&error))?;
+    let connection = connecting.await.map_err(|error| match other.get() {
+        // The address is out of date, or this node's own: nobody has refused anybody.
+        Some(other) => failed(&format!("node {other} answered where node {node} was dialled")),
+        None => DialError::from_connection(&error),
+    })?;
     match greet(shared, &connection, node, lane).await {
         Ok(hello) => Ok(Link::new(connection, hello)),
         Err(error) => {

@@ -4,7 +4,7 @@
 //! that what was decided about a key takes effect with the next one.
 
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use nexus_rt::Clock;
@@ -97,11 +97,16 @@ impl Tls {
     }
 
     /// Returns the configuration to dial one node: its certificate must bear that id.
-    pub(super) fn client(&self, node: NodeId) -> Result<QuicClientConfig, StartError> {
-        let verifier = ServerVerifier { trust: self.trust.clone(), expected: node };
+    pub(super) fn client(
+        &self,
+        node: NodeId,
+    ) -> Result<(QuicClientConfig, Arc<OnceLock<NodeId>>), StartError> {
+        let other = Arc::new(OnceLock::new());
+        let (trust, noted) = (self.trust.clone(), Arc::clone(&other));
+        let verifier = ServerVerifier { trust, expected: node, other: noted };
         let credentials = Arc::<Credentials>::clone(&self.credentials);
         let builder = client_builder(&self.provider, &self.time, Arc::new(verifier))?;
-        finish_client(builder.with_client_cert_resolver(credentials), ALPN)
+        Ok((finish_client(builder.with_client_cert_resolver(credentials), ALPN)?, other))
     }
 }
 
@@ -315,6 +320,8 @@ fn refuse_old() -> Result<HandshakeSignatureValid, Error> {
 struct ServerVerifier {
     trust: Trust,
     expected: NodeId,
+    /// Who answered instead.
+    other: Arc<OnceLock<NodeId>>,
 }
 
 impl ServerCertVerifier for ServerVerifier {
@@ -328,6 +335,7 @@ impl ServerCertVerifier for ServerVerifier {
     ) -> Result<ServerCertVerified, Error> {
         let subject = self.trust.check(end_entity, intermediates, now)?;
         if subject.node != self.expected {
+            self.other.get_or_init(|| subject.node);
             return Err(refuse(format!(
                 "node {} answered where node {} was dialled",
                 subject.node, self.expected
