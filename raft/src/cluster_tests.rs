@@ -3,6 +3,7 @@
 
 mod age;
 mod compare;
+mod missing;
 mod relays;
 mod renewal;
 mod retention;

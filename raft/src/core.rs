@@ -46,8 +46,9 @@ pub(crate) struct Core {
     pub(crate) authority: Option<Authority>,
     /// Set once, right after it was built; the transport serves only afterwards.
     pub(crate) raft: OnceLock<Raft>,
-    /// Why another member refused this node's connection, if one did and none has answered since.
-    pub(crate) refused: Mutex<Option<String>>,
+    /// Why another member refused this node's connection and when, if one did and none has
+    /// answered since.
+    pub(crate) refused: Mutex<Option<(String, Instant)>>,
     /// From where this leader counts ticks.
     pub(crate) anchor: Mutex<Anchor>,
     pub(crate) requests: Requests,

@@ -89,13 +89,14 @@ pub enum ProposeError {
         "outcome unknown: no answer within {} s; it may have been done: repeat the call with \
          request id {request} to learn it, nothing is done twice{}",
         WRITE_LIMIT.as_secs(),
-        refused.as_deref().map(refusal_text).unwrap_or_default()
+        missing.as_deref().map(missing_text).unwrap_or_default()
     )]
     Unknown {
         /// The id to ask again with.
         request: String,
-        /// Why other members refuse this node, if one does: then asking again is of no use.
-        refused: Option<String>,
+        /// Who is missing or refuses this node, and what to do, when no leader with a quorum is
+        /// known: then asking again is of no use before.
+        missing: Option<String>,
     },
     /// Too much waits already.
     #[error(
@@ -118,16 +119,30 @@ pub enum ProposeError {
     /// The disk is full: the node stops; whether this write was done is not known.
     #[error(
         "the disk is full: this node stops; free space under its data folder and start it again, \
-         then repeat the call with the same request id"
+         then {}",
+        after_disk_full(request)
     )]
-    DiskFull,
+    DiskFull {
+        /// The id of the request.
+        request: String,
+    },
     /// The node cannot go on.
     #[error("node: has stopped working: {0}")]
     Fatal(String),
 }
 
-fn refusal_text(refused: &str) -> String {
-    format!("; but another member refuses this node: {refused}")
+fn missing_text(missing: &str) -> String {
+    format!("; but now {missing}")
+}
+
+/// Says what to do with a call that met a full disk. Ids that a node made end with its boot, so
+/// only one that the caller gave can be repeated after the restart.
+fn after_disk_full(request: &str) -> String {
+    if read_request_text(request).is_some() {
+        format!("look whether the call (request id {request}) was done before you repeat it")
+    } else {
+        format!("repeat the call with request id {request}, nothing is done twice")
+    }
 }
 
 /// One try at one leader.
@@ -292,7 +307,10 @@ impl Core {
                 Try::Refused(what) => {
                     return Err(ProposeError::Rejected(Rejection::Forbidden { what }));
                 }
-                Try::Fatal(text) if is_disk_full(&text) => return Err(ProposeError::DiskFull),
+                Try::Fatal(text) if is_disk_full(&text) => {
+                    let request = request_text(&proposal.request);
+                    return Err(ProposeError::DiskFull { request });
+                }
                 Try::Fatal(text) => return Err(ProposeError::Fatal(text)),
             }
         }
@@ -300,8 +318,9 @@ impl Core {
 
     fn give_up(&self, maybe_written: bool, proposal: &Proposal) -> ProposeError {
         if maybe_written {
-            let refused = lock(&self.refused).clone();
-            return ProposeError::Unknown { request: request_text(&proposal.request), refused };
+            let hopeless = !self.cluster_works() || self.refused().is_some();
+            let missing = hopeless.then(|| self.who_is_missing());
+            return ProposeError::Unknown { request: request_text(&proposal.request), missing };
         }
         ProposeError::NoQuorum { missing: self.who_is_missing(), retry_after: NO_QUORUM_RETRY }
     }
@@ -394,8 +413,7 @@ impl Core {
 
     /// Says which voters are missing and what to do.
     pub(crate) fn who_is_missing(&self) -> String {
-        let refused = lock(&self.refused).clone();
-        if let Some(text) = refused {
+        if let Some(text) = self.refused() {
             return format!("another member refuses this node: {text}");
         }
         let members =

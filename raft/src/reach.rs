@@ -33,6 +33,10 @@ const GUIDES_MAX: usize = 8;
 /// told so and asks again.
 const RELAYED_MAX: usize = 256;
 
+/// How long a refusal counts after it was last said: some turns of `seek`, and the longest wait of
+/// a write, so that its end still tells why.
+pub(crate) const REFUSAL_LASTS: Duration = Duration::from_secs(12);
+
 /// What a node knows of the ways to others.
 #[derive(Debug)]
 pub(crate) struct Reach {
@@ -126,7 +130,7 @@ impl Reach {
     }
 
     /// Notes that a leader does not answer directly.
-    fn lose(&self, leader: NodeId) {
+    pub(crate) fn lose(&self, leader: NodeId) {
         let new = lock(&self.ways).lost.replace(leader) != Some(leader);
         if new {
             tracing::info!(leader, "the leader does not answer: looking for a relay");
@@ -187,10 +191,15 @@ impl Reach {
     }
 
     /// Returns whether a member has answered, or sent an append, within this time.
-    fn gave_sign(&self, node: NodeId, within: Duration) -> bool {
+    pub(crate) fn gave_sign(&self, node: NodeId, within: Duration) -> bool {
         let ways = lock(&self.ways);
         let recent = |at: Option<&Instant>| at.is_some_and(|at| at.elapsed() < within);
         recent(ways.answered.get(&node)) || recent(ways.heard.get(&node))
+    }
+
+    /// Returns whether a leader has answered through a relay within this time.
+    fn relayed_within(&self, within: Duration) -> bool {
+        lock(&self.ways).relayed.is_some_and(|at| at.elapsed() < within)
     }
 
     /// Returns whether any leader has sent an append within this time.
@@ -257,6 +266,11 @@ impl Core {
         call: &Call,
         limit: Duration,
     ) -> Result<Answer, CallError> {
+        if node == self.node {
+            // It would refuse itself, and that would pass for the refusal of a member.
+            let cause = "it is this node itself".to_owned();
+            return Err(CallError::Unreachable { node, cause });
+        }
         let answered = self.link.call(node, Lane::Rpc, encode(call), limit).await;
         match &answered {
             Ok(_) => {
@@ -264,7 +278,7 @@ impl Core {
                 *lock(&self.refused) = None;
             }
             Err(CallError::Refused { text, code, sent, .. }) if !sent || *code >= code::OWNER => {
-                *lock(&self.refused) = Some(text.clone());
+                *lock(&self.refused) = Some((text.clone(), Instant::now()));
             }
             Err(_) => {}
         }
@@ -411,8 +425,13 @@ impl Core {
             tracing::debug!(by, leader, "a relay to the leader was found");
             lock(&self.reach.ways).relay = Some((by, leader));
         }
-        // Without a relay the direct way may still work again.
-        found.or_else(|| told.or_else(|| self.leader()).map(Way::Direct))
+        // Without a relay the direct way may still work again; and this node may lead by now.
+        found.or_else(|| told.or_else(|| self.leader()).map(|leader| self.way_to(leader)))
+    }
+
+    /// Returns the way to a leader without a relay: none is needed to this node itself.
+    fn way_to(&self, leader: NodeId) -> Way {
+        if leader == self.node { Way::Here } else { Way::Direct(leader) }
     }
 
     /// Looks for a way as [`Core::guide`] does, one for all who look at the same time.
@@ -485,6 +504,25 @@ impl Core {
     /// Returns whether this node leads, or has heard a leader within the time of a failover.
     pub(crate) fn hears_leader(&self) -> bool {
         self.leads() || self.reach.heard_within(self.profile.failover)
+    }
+
+    /// Returns whether a leader with a quorum was at work a moment ago, as far as this node knows.
+    pub(crate) fn cluster_works(&self) -> bool {
+        if self.leads() {
+            return self.leads_quorum();
+        }
+        let failover = self.profile.failover;
+        self.reach.heard_within(failover) || self.reach.relayed_within(failover)
+    }
+
+    /// Returns why another member refuses this node, while one does.
+    ///
+    /// What is not renewed is over: who is refused and has no leader asks everybody each second,
+    /// and who leads asks nobody, so that no answer would ever end it.
+    pub(crate) fn refused(&self) -> Option<String> {
+        let refused = lock(&self.refused);
+        let lasting = refused.as_ref().filter(|(_, at)| at.elapsed() < REFUSAL_LASTS);
+        lasting.map(|(text, _)| text.clone())
     }
 
     /// Waits until an index is applied here, unless the log does not come here.

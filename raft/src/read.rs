@@ -132,7 +132,7 @@ impl Core {
             None => {
                 let at = self.progress.applied.borrow().clock.at;
                 format!(
-                    "not known since this node's start; its last entry is of {at} (ms since 1970)"
+                    "a time before this node's start; its last entry is of {at} (ms since 1970)"
                 )
             }
         };

@@ -1,6 +1,7 @@
 //! Computing the status: the leader's view, or what this node alone can say.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use nexus_domain::NodeId;
 
@@ -10,6 +11,10 @@ use crate::status::{MemberRole, MemberState, MemberStatus, Status};
 use crate::store::lock;
 use openraft::Instant as _;
 use openraft::async_runtime::WatchReceiver as _;
+
+/// How long a member counts as up after its last sign, while no leader is heard: some turns of
+/// `seek`, which asks everybody each second, slow answers and lost packets included.
+const SIGN_LASTS: Duration = Duration::from_secs(10);
 
 impl Core {
     /// Returns the leader's status, asked from it; a local view marked stale without one.
@@ -28,21 +33,25 @@ impl Core {
         }
         // Before the state is looked at: what it says holds for later states only.
         let as_of = self.freshness.as_of();
-        Status { stale: true, as_of, refused: lock(&self.refused).clone(), ..self.local_status() }
+        Status { stale: true, as_of, refused: self.refused(), ..self.local_status() }
     }
 
     /// Returns the status if this node leads and a quorum has acknowledged it lately.
     pub(crate) fn lead_status(&self) -> Option<Status> {
+        self.leads_quorum().then(|| self.local_status())
+    }
+
+    /// Returns whether this node leads and a quorum has acknowledged it lately.
+    pub(crate) fn leads_quorum(&self) -> bool {
         if !self.leads() {
-            return None;
+            return false;
         }
         let metrics = self.raft().metrics();
         let acknowledged = metrics.borrow_watched().last_quorum_acked;
         let patience = self.profile.patience();
         // A sole voter needs nobody's acknowledgement.
         let alone = metrics.borrow_watched().membership_config.voter_ids().eq([self.node]);
-        let fresh = alone || acknowledged.is_none_or(|instant| instant.elapsed() < patience);
-        fresh.then(|| self.local_status())
+        alone || acknowledged.is_none_or(|instant| instant.elapsed() < patience)
     }
 
     /// Returns what this node alone can say.
@@ -103,7 +112,9 @@ impl Core {
                 (state, sighting.since_wall_millis)
             }
             // A new leader has not heard from everybody yet; a follower asks the leader.
-            Some(_) | None if self.leader().is_some() => (MemberState::Up, 0),
+            Some(_) | None if self.hears_leader() => (MemberState::Up, 0),
+            // Raft goes on naming a leader that died: what counts is who answers `seek`.
+            Some(_) | None if self.reach.gave_sign(node, SIGN_LASTS) => (MemberState::Up, 0),
             Some(_) | None => (MemberState::Down, 0),
         }
     }

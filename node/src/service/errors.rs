@@ -19,12 +19,12 @@ pub(super) fn write(tool: &str, error: ProposeError) -> ApiError {
             format!("no majority of the voters answers: {missing}; nothing was done"),
         )
         .with_retry_after(whole_seconds(retry_after)),
-        ProposeError::Unknown { request, refused } => {
-            let refused = refused.map(|text| format!("; another member refuses this node: {text}"));
+        ProposeError::Unknown { request, missing } => {
+            let missing = missing.map(|text| format!("; but now {text}"));
             let text = format!(
                 "no answer came in time, so the call may or may not have been done: call again \
                  with request id {request}, which has one effect however often it is sent{}",
-                refused.unwrap_or_default()
+                missing.unwrap_or_default()
             );
             ApiError::new(ErrorCode::UnknownOutcome, text).with_request_id(request)
         }
@@ -41,7 +41,9 @@ pub(super) fn write(tool: &str, error: ProposeError) -> ApiError {
             "the node is stopping; call again once it is back; nothing was done",
         )
         .with_retry_after(1),
-        error @ ProposeError::DiskFull => ApiError::new(ErrorCode::DiskFull, error.to_string()),
+        error @ ProposeError::DiskFull { .. } => {
+            ApiError::new(ErrorCode::DiskFull, error.to_string())
+        }
         ProposeError::Fatal(what) => {
             ApiError::internal(format!("the node has stopped working: {what}; look into its log"))
         }
