@@ -76,6 +76,9 @@ pub enum EndpointError {
         /// Why.
         source: serde_json::Error,
     },
+    /// The token's file holds more than a token.
+    #[error("token file {} holds no token: delete it and start the node again", .0.display())]
+    Token(PathBuf),
     /// The address given is of a kind that nodes do not serve.
     #[error("endpoint {0:?} cannot be used: give http://ADDRESS:PORT")]
     Unusable(String),
@@ -131,10 +134,17 @@ fn read_endpoint(path: &Path) -> Result<EndpointFile, EndpointError> {
 /// not, it says so.
 fn read_token(path: &Path) -> Result<Option<String>, EndpointError> {
     match std::fs::read_to_string(path) {
+        // It goes into a header, which carries no other characters.
+        Ok(text) if !is_token(text.trim()) => Err(EndpointError::Token(path.to_owned())),
         Ok(text) => Ok(Some(text.trim().to_owned()).filter(|token| !token.is_empty())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(EndpointError::Unreadable { path: path.to_owned(), source }),
     }
+}
+
+/// Returns whether a text can be sent as a token.
+pub fn is_token(text: &str) -> bool {
+    text.chars().all(|letter| letter.is_ascii_graphic())
 }
 
 /// Checks an address that a user gave.
@@ -196,6 +206,9 @@ mod tests {
         let found = source.resolve().unwrap();
         assert_eq!(found.token.as_deref(), Some("secret"));
         assert!(!format!("{found:?} {source:?}").contains("secret"));
+        write(TOKEN_FILE, "two\nlines");
+        let text = source.resolve().unwrap_err().to_string();
+        assert!(text.contains(TOKEN_FILE) && !text.contains("lines"), "{text}");
         let given = EndpointSource {
             endpoint: Some("127.0.0.1:2".into()),
             token: Some("other".into()),

@@ -116,7 +116,16 @@ impl Local {
     pub(crate) fn source(&self) -> Result<EndpointSource, Failure> {
         let endpoint = self.given_endpoint();
         let data = self.folder()?.path().to_owned();
-        Ok(EndpointSource { data, endpoint, token: config::token_given() })
+        let token = config::token_given();
+        // It goes into a header, which carries no other characters.
+        if token.as_ref().is_some_and(|token| !nexus_adapter::endpoint::is_token(token)) {
+            return Err(Failure::Usage(
+                "NEXUS_TOKEN has characters that no token has: give the one line that stands in \
+                 the file token of the data folder"
+                    .to_owned(),
+            ));
+        }
+        Ok(EndpointSource { data, endpoint, token })
     }
 
     /// Returns the client of the node.

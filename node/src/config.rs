@@ -283,6 +283,11 @@ pub(crate) fn token_given() -> Option<String> {
     environment("NEXUS_TOKEN")
 }
 
+/// Returns the instance id that the environment gives (`NEXUS_INSTANCE_ID`), if any.
+pub(crate) fn instance_given() -> Option<String> {
+    environment("NEXUS_INSTANCE_ID")
+}
+
 /// Returns what shall be logged (`NEXUS_LOG`), if the environment says so.
 pub(crate) fn log_filter() -> Option<String> {
     environment("NEXUS_LOG")

@@ -161,10 +161,15 @@ pub(crate) struct MemberFile {
 struct JoiningFile {
     #[n(0)]
     invite: String,
+    /// Another invite for which the same key was made and may have been taken: its end is open.
+    #[n(1)]
+    before: Option<String>,
 }
 
 const MEMBER: &str = "member";
 const JOINING: &str = "joining";
+/// Where [`NodeKey::save`] puts the key.
+const KEY_FILE: &str = "node.key";
 
 /// Says what a folder is; makes nothing.
 ///
@@ -228,7 +233,11 @@ pub(crate) async fn prepare(
         }
         (Start::Found | Start::Resume, Folder::Joining { .. }) => Err(OpenError::Folder {
             path: config.data.clone(),
-            text: "a join was begun here and not finished; repeat `nexus up --join CODE`".into(),
+            text: "a join was begun here and not finished; repeat `nexus up --join CODE`; or, to \
+                   give it up: if that start moved a folder aside (its name is this one's with \
+                   .before-join-TIME), move this one away and that one back, else delete the \
+                   files joining and node.key here; then plain `nexus up` starts"
+                .into(),
         }),
         (Start::Resume, Folder::Empty) => Err(OpenError::Folder {
             path: config.data.clone(),
@@ -269,10 +278,49 @@ fn save_member(data: &Path, member: &MemberFile) -> Result<(), OpenError> {
     Ok(())
 }
 
+/// Joins; a join that certainly came to nothing leaves nothing behind.
 async fn join(
     config: &Config,
     code: &InviteCode,
     seeds: &[SocketAddr],
+) -> Result<(MemberFile, NodeIdentity), OpenError> {
+    let earlier = read_file::<JoiningFile>(&config.data.join(JOINING))?;
+    let was_open = earlier.is_some();
+    let before = earlier.and_then(|file| match file.invite == code.id() {
+        true => file.before,
+        false => Some(file.invite),
+    });
+    let joined = ask_to_join(config, code, seeds, before.clone()).await;
+    let is_refused = match &joined {
+        Err(OpenError::Refused(_)) => true,
+        // Nothing was sent now; an earlier try may have been.
+        Err(OpenError::Unreachable(JoinError::WrongAuthority { .. })) => !was_open,
+        Ok(_) | Err(_) => false,
+    };
+    if is_refused && let Err(error) = take_back(&config.data, before) {
+        tracing::warn!(%error, "a join that was refused could not be taken back");
+    }
+    joined
+}
+
+/// Takes a refused join back: the file that says that it was begun, then the key made for it. The
+/// key stays while an earlier invite may have made it a member's.
+fn take_back(data: &Path, before: Option<String>) -> Result<(), StoreError> {
+    let joining = data.join(JOINING);
+    if let Some(invite) = before {
+        let file = JoiningFile { invite, before: None };
+        return write_file(&joining, &seal(&file)).map_err(StoreError::io(&joining));
+    }
+    std::fs::remove_file(&joining).map_err(StoreError::io(&joining))?;
+    let key = data.join(KEY_FILE);
+    std::fs::remove_file(&key).map_err(StoreError::io(&key))
+}
+
+async fn ask_to_join(
+    config: &Config,
+    code: &InviteCode,
+    seeds: &[SocketAddr],
+    before: Option<String>,
 ) -> Result<(MemberFile, NodeIdentity), OpenError> {
     let key = match NodeKey::load(&config.data) {
         Ok(key) => key,
@@ -281,7 +329,7 @@ async fn join(
     };
     key.save(&config.data)?;
     let joining = config.data.join(JOINING);
-    let file = JoiningFile { invite: code.id().to_owned() };
+    let file = JoiningFile { invite: code.id().to_owned(), before };
     write_file(&joining, &seal(&file)).map_err(StoreError::io(&joining))?;
     let proof_key = key.duplicate()?;
     let request = |binding| {

@@ -35,7 +35,7 @@ pub const PATH_DIGEST: &str = "/api/digest";
 pub const PATH_INVITES: &str = "/api/invites";
 /// `POST` (no body), get a [`Done`]; the node then stops.
 pub const PATH_STOP: &str = "/api/node/stop";
-/// `DELETE /api/members/{name}`, get a [`Done`].
+/// `DELETE /api/members/{name}`, get a [`Done`]; the first node only with `?force=true`.
 pub const PATH_MEMBERS: &str = "/api/members";
 /// `GET` the metrics in Prometheus' text form.
 pub const PATH_METRICS: &str = "/metrics";

@@ -57,13 +57,34 @@ fn wait(query: &[(String, String)]) -> Result<Option<u64>, ApiError> {
     Ok(index)
 }
 
-/// `DELETE /api/members/{name}`.
+/// Reads the query of a removal: whether the first node may go too.
+fn force(query: &[(String, String)]) -> Result<bool, ApiError> {
+    let mut force = false;
+    for (name, value) in query {
+        if name != "force" {
+            let name: String = name.chars().take(NAME_CHARS_MAX).collect();
+            let text = format!("{name} is not asked for here: give force=true, or nothing");
+            return Err(ApiError::new(ErrorCode::BadRequest, text));
+        }
+        force = value.parse().map_err(|_words| {
+            ApiError::new(ErrorCode::BadRequest, "force is no yes or no: give true or false")
+        })?;
+    }
+    Ok(force)
+}
+
+/// `DELETE /api/members/{name}`, with `force=true` for the first one.
 pub(super) async fn remove(
     State(shared): State<Arc<Shared>>,
     name: Result<Path<String>, axum::extract::rejection::PathRejection>,
+    query: Result<Query<Vec<(String, String)>>, QueryRejection>,
 ) -> Result<Json<Done>, Refused> {
     let name = super::respond::named(name, "member's name")?;
-    Ok(Json(cluster::remove(&shared.node.cluster, &name).await?))
+    let Query(query) = query.map_err(|rejection| {
+        let text = format!("query cannot be read: {}; give force=true", rejection.body_text());
+        ApiError::new(ErrorCode::BadRequest, text)
+    })?;
+    Ok(Json(cluster::remove(&shared.node.cluster, &name, force(&query)?).await?))
 }
 
 #[cfg(test)]

@@ -50,7 +50,11 @@ pub(crate) enum EntryError {
     #[error("the node in {} cannot start", path.display())]
     Open { path: PathBuf, address: SocketAddr, source: Box<OpenError> },
     #[error("cluster cannot be joined")]
-    Join(#[source] OpenError),
+    Join {
+        /// Whether the folder is as it was before the try.
+        taken_back: bool,
+        source: OpenError,
+    },
     #[error(
         "--join has nowhere to look for a member: multicast DNS is off ({off}), and no --seed is \
          given"
@@ -69,9 +73,9 @@ impl EntryError {
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Lost { cluster, .. } => Some(format!(
-                "to come back into cluster {cluster}: `nexus invite` on a member, then `nexus up \
-                 --join CODE` here, or `nexus restore FILE` from a backup; to begin a new cluster: \
-                 `nexus up --new`"
+                "if it was moved: give its place with --data, or move it back; to come back into \
+                 cluster {cluster} without it: `nexus invite` on a member, then `nexus up --join \
+                 CODE` here; to begin a new cluster: `nexus up --new`"
             )),
             Self::Other { .. } => Some(
                 "give the folder of that cluster with --data, or take clusterId out of \
@@ -81,19 +85,34 @@ impl EntryError {
             Self::Taken { command, .. } => Some(format!(
                 "to leave that cluster and keep its folder beside this one: {command}"
             )),
-            Self::Join(_) => Some(
-                "codes are good once and for a limited time: make a new one with `nexus invite` \
-                 on a member"
-                    .to_owned(),
-            ),
+            Self::Join { taken_back, .. } => {
+                let then = if *taken_back {
+                    "nothing is left of this try: plain `nexus up` does here what it did before"
+                } else {
+                    "the join stays open here: give the new code with --join"
+                };
+                Some(format!(
+                    "codes are good once and for a limited time: make a new one with `nexus \
+                     invite` on a member; {then}"
+                ))
+            }
             Self::Nowhere { .. } => Some(
                 "add --seed ADDRESS:PORT, as the second command that `nexus invite` printed has \
                  it, or let multicast DNS look"
                     .to_owned(),
             ),
-            Self::Open { source, address, .. } => {
-                matches!(**source, OpenError::Transport(_)).then(|| port_hint(*address))
-            }
+            Self::Open { source, address, .. } => match **source {
+                OpenError::Transport(_) => Some(port_hint(*address)),
+                OpenError::Store(_)
+                | OpenError::Identity(_)
+                | OpenError::Authority(_)
+                | OpenError::Invite(_)
+                | OpenError::Unreachable(_)
+                | OpenError::Later(_)
+                | OpenError::Refused(_)
+                | OpenError::Folder { .. }
+                | OpenError::Raft(_) => full_hint(&**source),
+            },
             Self::Read(_) | Self::Folder(_) | Self::Settings(_) => None,
         }
     }
@@ -110,6 +129,27 @@ fn port_hint(address: SocketAddr) -> String {
          --cluster ADDRESS:PORT (port 0 picks a free one)",
         address.port()
     )
+}
+
+/// Says what to do about a full disk, if that is what an error comes from.
+fn full_hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    let mut next = Some(error);
+    while let Some(cause) = next {
+        let kind = cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+        // RocksDB says it in words alone.
+        if matches!(kind, Some(StorageFull | QuotaExceeded))
+            || cause.to_string().contains("No space left on device")
+        {
+            return Some(
+                "the disk is full: free some space and start again; nothing that was answered is \
+                 lost"
+                    .to_owned(),
+            );
+        }
+        next = cause.source();
+    }
+    None
 }
 
 /// What to do with a folder.
@@ -267,7 +307,11 @@ impl Parts<'_> {
                         let (path, address) = (self.config.folder.path(), self.config.place.bind());
                         return Err(not_opened(path, address, source));
                     }
-                    Err(error) => return Err(EntryError::Join(error)),
+                    Err(source) => {
+                        let left = nexus_raft::inspect(self.config.folder.path());
+                        let taken_back = matches!(left, Ok(Held::Empty));
+                        return Err(EntryError::Join { taken_back, source });
+                    }
                 }
             }
             let looked = since.elapsed();
@@ -382,7 +426,29 @@ impl Parts<'_> {
         Settings::change(&settings, &[("clusterId", Value::Null), ("lan", Value::Null)])?;
         out.note(&format!("The former cluster's folder is kept as {}.", aside.display()));
         let lock = folder.lock(self.clock.wall_millis())?;
-        Ok(Entered { cluster: self.join(code, out).await?, lock })
+        match self.join(code, out).await {
+            Ok(cluster) => Ok(Entered { cluster, lock }),
+            Err(error) => {
+                self.put_back(&aside, out);
+                Err(error)
+            }
+        }
+    }
+
+    /// Puts the folder back that was set aside for a join which has come to nothing; while the join
+    /// may yet have been done, its key is needed where it is.
+    fn put_back(&self, aside: &Path, out: &mut Out) {
+        let folder = &self.config.folder;
+        if !matches!(nexus_raft::inspect(folder.path()), Ok(Held::Empty)) {
+            return;
+        }
+        match folder.put_back(aside) {
+            Ok(()) => out.note("The former cluster's folder is put back."),
+            Err(error) => out.warning(&format!(
+                "the former cluster's folder could not be put back ({}): move it back by hand",
+                chain(&error)
+            )),
+        }
     }
 }
 

@@ -1,8 +1,11 @@
 //! `nexus invite`: makes a code that lets one machine join; lists codes and withdraws them.
 
 use nexus_contract::http::{
-    Done, InviteList, InviteMade, InviteRequest, InviteState, InviteView, PATH_INVITES, Role,
+    ClusterView, Done, InviteList, InviteMade, InviteRequest, InviteState, InviteView,
+    PATH_CLUSTER, PATH_INVITES, Role,
 };
+use nexus_domain::cluster::FIRST_NODE;
+use nexus_domain::limits;
 
 use super::out::{Out, local_text};
 use super::{Exit, Failure, Local};
@@ -71,7 +74,19 @@ async fn make(args: &InviteArgs, out: &mut Out) -> Result<Exit, Failure> {
         (false, false) => None,
     };
     let request = InviteRequest { role, ttl_seconds: Some(args.ttl) };
-    let made: InviteMade = args.local.node()?.post(PATH_INVITES, &request).await?;
+    let node = args.local.node()?;
+    let made: InviteMade = node.post(PATH_INVITES, &request).await?;
+    // The code is made; a view that fails takes nothing from it.
+    if let Ok(view) = node.get::<ClusterView>(PATH_CLUSTER).await
+        && !view.members.is_empty()
+        && view.members.iter().all(|member| member.id != FIRST_NODE)
+    {
+        out.warning(
+            "no member is known that can sign for the machine: the first node, which held \
+             authority.key, was removed; put the copies of authority.key and authority.crt into \
+             the data folder of a member and start that one again, if that is not done yet",
+        );
+    }
     if out.is_json() {
         out.value(&made);
         return Ok(Exit::Done);
@@ -177,6 +192,9 @@ fn seconds(text: &str) -> Result<u64, String> {
     };
     let number = text.strip_suffix(unit).and_then(|number| number.parse::<u64>().ok());
     match number.and_then(|number| number.checked_mul(factor)).filter(|seconds| *seconds > 0) {
+        Some(seconds) if seconds > limits::INVITE_TICKS_MAX / 1_000 => {
+            Err("give 30d or less".to_owned())
+        }
         Some(seconds) => Ok(seconds),
         None => Err(RIGHT.to_owned()),
     }
@@ -193,6 +211,10 @@ mod tests {
         }
         for text in ["", "1", "h", "0h", "-1h", "1.5h", "1w", "99999999999999999999d", "1é"] {
             assert!(seconds(text).is_err(), "{text}");
+        }
+        assert_eq!(seconds("30d"), Ok(limits::INVITE_TICKS_MAX / 1_000));
+        for text in ["31d", "1000000d", "2592001s"] {
+            assert_eq!(seconds(text).unwrap_err(), "give 30d or less", "{text}");
         }
     }
 }

@@ -3,12 +3,14 @@
 use nexus_adapter::stdio::{self, Options};
 
 use super::{Exit, Failure, Local, value};
+use crate::config;
 
 /// Arguments of `nexus mcp`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct McpArgs {
-    /// The instance id [default: made from host, working directory and client]
-    #[arg(long, value_name = "ID", env = "NEXUS_INSTANCE_ID", value_parser = value::instance)]
+    /// The instance id [env: `NEXUS_INSTANCE_ID`] [default: made from host, working directory and
+    /// client]
+    #[arg(long, value_name = "ID", value_parser = value::some_instance)]
     id: Option<String>,
     #[command(flatten)]
     local: Local,
@@ -16,7 +18,15 @@ pub(crate) struct McpArgs {
 
 /// Serves until the client goes.
 pub(crate) async fn run(args: McpArgs) -> Result<Exit, Failure> {
-    let options = Options::here(args.local.source()?, args.id)
+    // An empty variable is none, an empty flag is a mistake: so the variable is read here.
+    let id = match (args.id, config::instance_given()) {
+        (Some(id), _) => Some(id),
+        (None, Some(given)) => Some(value::some_instance(&given).map_err(|error| {
+            Failure::Usage(format!("NEXUS_INSTANCE_ID is {given:?}: it {error}"))
+        })?),
+        (None, None) => None,
+    };
+    let options = Options::here(args.local.source()?, id)
         .map_err(|error| anyhow::Error::new(error).context("working directory is gone"))?;
     stdio::serve(options).await.map_err(anyhow::Error::new)?;
     Ok(Exit::Done)

@@ -23,6 +23,9 @@ struct RemoveArgs {
     /// The member's name or id, as `nexus status` shows it
     #[arg(value_parser = value::member)]
     name: String,
+    /// Remove the first machine too, with the key that lets machines join
+    #[arg(long)]
+    force: bool,
     #[command(flatten)]
     local: Local,
     /// Answer in JSON
@@ -42,7 +45,9 @@ impl NodeArgs {
 pub(crate) async fn run(args: NodeArgs, out: &mut Out) -> Result<Exit, Failure> {
     let NodeVerb::Remove(args) = args.verb;
     let name = super::percent_encoded(&args.name);
-    let done: Done = args.local.node()?.delete(&format!("{PATH_MEMBERS}/{name}")).await?;
+    let force = if args.force { "?force=true" } else { "" };
+    let path = format!("{PATH_MEMBERS}/{name}{force}");
+    let done: Done = args.local.node()?.delete(&path).await?;
     if out.is_json() {
         out.value(&done);
     } else {

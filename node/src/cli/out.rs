@@ -104,7 +104,9 @@ pub(super) fn is_bare(error: &ApiError) -> bool {
     );
     // What is not there is often said with what is.
     let says_more = error.code == ErrorCode::NotFound && !error.message.ends_with("does not exist");
-    needs_more && !says_more
+    // What to do stands behind a semicolon.
+    let says_how = error.code == ErrorCode::Conflict && error.message.contains("; ");
+    needs_more && !says_more && !says_how
 }
 
 /// Returns a text without control characters, which could rewrite the terminal.

@@ -144,12 +144,12 @@ fn what_is_wrong(folder: &Folder, error: &ApiError) -> String {
     }
     match (folder.holder(), folder.read_endpoint()) {
         (Some(holder), Some(_)) => format!(
-            "{holder} holds {path} and does not answer: {}; look at its log, or stop it with: \
-             kill {}",
+            "{path} is in use by {holder}, and no answer comes: {}; look at its log, or stop it \
+             with: kill {}",
             error.message, holder.pid
         ),
         (Some(holder), None) => format!(
-            "{holder} is starting on {path}, or waits to join; look at its log, or try again in a \
+            "{path} is in use by {holder}, or waits to join; look at its log, or try again in a \
              moment"
         ),
         (None, Some(endpoint)) => format!(

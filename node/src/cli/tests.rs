@@ -27,6 +27,7 @@ fn every_documented_form_is_read() {
         "nexus status",
         "nexus status --json --digest --wait 7",
         "nexus node remove desk --json",
+        "nexus node remove desk --force",
         "nexus peers --all --json",
         "nexus call list_events",
         "nexus call send_message {} --instance me --request-id r --json",
@@ -77,6 +78,8 @@ fn values_that_do_not_fit_say_what_is_right() {
         ("nexus up --cluster 224.0.0.1:5689", "it names no single machine: give an address"),
         ("nexus up --seed a:b:c", "it should be HOST, HOST:PORT or [IPV6]:PORT"),
         ("nexus mcp --id a:b", "'--id <ID>': has a : in it, which only conversations have; give 1"),
+        ("nexus mcp --id=", "'--id <ID>': is empty; give 1 to 200 of"),
+        ("nexus invite --ttl 1000000d", "'--ttl <TTL>': give 30d or less"),
         ("nexus mcp --id a/b", "'--id <ID>': has '/' in it; give 1 to 200 of A-Z a-z 0-9"),
         ("nexus call x {} --instance=", "'--instance <ID>': is empty; give 1 to 200 of"),
         ("nexus call x {} --request-id=", "'--request-id <ID>': is empty; give 1 to 200 bytes"),
@@ -90,7 +93,7 @@ fn values_that_do_not_fit_say_what_is_right() {
         }
     }
     // An empty variable of the environment is none.
-    assert!(parse("nexus mcp --id= --endpoint=").is_ok());
+    assert!(parse("nexus mcp --endpoint=").is_ok());
 }
 
 #[test]
@@ -98,6 +101,7 @@ fn advice_follows_only_what_gives_none_itself() {
     let bare = |code, message: &str| out::is_bare(&ApiError::new(code, message));
     assert!(bare(ErrorCode::NotFound, "invite zzz: does not exist"));
     assert!(bare(ErrorCode::Conflict, "name: is taken"));
+    assert!(!bare(ErrorCode::Conflict, "node 1: is the only voter; bring a third in first"));
     assert!(!bare(ErrorCode::NotFound, "member \"x\" does not exist; the members are desk"));
     assert!(!out::is_bare(&ApiError::invalid_arguments("peers", "x: is 1; give true or false")));
     assert!(!out::is_bare(&ApiError::unknown_tool("x")));

@@ -41,14 +41,7 @@ pub(crate) fn node_name(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Reads the id of an instance; none is the same as an empty one, since an empty variable of the
-/// environment is none.
-pub(crate) fn instance(text: &str) -> Result<String, String> {
-    let id = text.trim();
-    if id.is_empty() { Ok(String::new()) } else { checked(id, ids::instance) }
-}
-
-/// Reads the id of an instance that must be one.
+/// Reads the id of an instance.
 pub(crate) fn some_instance(text: &str) -> Result<String, String> {
     checked(text, ids::instance)
 }

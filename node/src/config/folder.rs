@@ -218,6 +218,27 @@ impl Folder {
         }
         Ok(aside)
     }
+
+    /// Puts back what [`Self::set_aside`] moved; what it began in its place, which holds nothing
+    /// else than copies, goes.
+    pub(crate) fn put_back(&self, aside: &Path) -> Result<(), FolderError> {
+        let mut name = aside.as_os_str().to_owned();
+        name.push(".refused");
+        let refused = PathBuf::from(name);
+        std::fs::rename(&self.0, &refused).map_err(failed(&self.0, "moved away"))?;
+        if let Err(error) = std::fs::rename(aside, &self.0) {
+            std::fs::rename(&refused, &self.0).ok();
+            return Err(failed(aside, "put back")(error));
+        }
+        for file in ["settings.json", TOKEN_FILE, LOCK_FILE] {
+            std::fs::remove_file(refused.join(file)).ok();
+        }
+        // Anything else in it was put there by somebody: then it stays.
+        if let Err(error) = std::fs::remove_dir(&refused) {
+            tracing::warn!(path = %refused.display(), %error, "folder cannot be removed");
+        }
+        Ok(())
+    }
 }
 
 /// The folder, taken; it is free again when this is dropped or the process ends.

@@ -134,7 +134,10 @@ fn warnings(status: &Status) -> Vec<String> {
             first.name
         )),
         None if !status.members.is_empty() && !status.stale => warnings.push(
-            "the first node was removed, and with it the key that lets machines join".to_owned(),
+            "the first node was removed, and with it the key that lets machines join and renews \
+             certificates, unless copies of authority.key and authority.crt were put into the data \
+             folder of a member, which was started again"
+                .to_owned(),
         ),
         Some(_) | None => {}
     }
@@ -191,8 +194,22 @@ pub(crate) fn digest(handle: &Cluster) -> Result<DigestView, ApiError> {
     })
 }
 
-/// Removes the member of that name or id.
-pub(crate) async fn remove(handle: &Cluster, name: &str) -> Result<Done, ApiError> {
+/// Says what is lost with the first node. Who else got copies of its key, the cluster is not told.
+fn first_is_kept(name: &str) -> ApiError {
+    ApiError::new(
+        ErrorCode::Conflict,
+        format!(
+            "{name} is the first node: as far as is known it alone holds authority.key, without \
+             which no machine can join any more and no certificate is renewed. Copy authority.key \
+             and authority.crt from its data folder into that of another member and start that one \
+             again; then, or to lose the key, say --force (force=true), since the cluster is not \
+             told who holds copies; nothing was done"
+        ),
+    )
+}
+
+/// Removes the member of that name or id; the first one only with `force`.
+pub(crate) async fn remove(handle: &Cluster, name: &str, force: bool) -> Result<Done, ApiError> {
     let members =
         handle.look(|view| cluster::members(view)).map_err(|error| errors::read(&error))?;
     let named = members.iter().find(|member| member.name == name);
@@ -207,7 +224,16 @@ pub(crate) async fn remove(handle: &Cluster, name: &str) -> Result<Done, ApiErro
             format!("member {name:?} does not exist; the members are {}", names.join(", ")),
         ));
     };
-    handle.remove(member.id).await.map_err(|error| errors::write("node remove", error))?;
+    if member.id == cluster::FIRST_NODE && members.len() > 1 && !force {
+        return Err(first_is_kept(&member.name));
+    }
+    let look = if member.id == handle.node() {
+        "this node is the one to be removed, and who is removed is told nothing more: look at \
+         `nexus status` on another member"
+    } else {
+        "look at `nexus status`, best on another member, and remove it again if it is still there"
+    };
+    handle.remove(member.id).await.map_err(|error| errors::verb("node remove", error, look))?;
     Ok(Done::new(format!(
         "{} (node {}) is removed; its data folder is of no use to this cluster any more",
         member.name, member.id

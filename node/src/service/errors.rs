@@ -50,6 +50,20 @@ pub(super) fn write(tool: &str, error: ProposeError) -> ApiError {
     }
 }
 
+/// As [`write`], for a verb that takes no request id: where its end is not known, `look` says how
+/// to find out.
+pub(super) fn verb(name: &str, error: ProposeError, look: &str) -> ApiError {
+    let ProposeError::Unknown { refused, .. } = error else {
+        return write(name, error);
+    };
+    let refused = refused.map(|text| format!("; another member refuses this node: {text}"));
+    let text = format!(
+        "no answer came in time, so it may or may not have been done: {look}{}",
+        refused.unwrap_or_default()
+    );
+    ApiError::new(ErrorCode::UnknownOutcome, text)
+}
+
 /// Turns the end of what must precede a write into a refusal: the write itself was not begun, so an
 /// unknown outcome there is none of the call's.
 pub(super) fn not_begun(tool: &str, request_id: Option<&str>, error: ProposeError) -> ApiError {
@@ -115,6 +129,17 @@ fn whole_seconds(wait: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_verb_without_request_ids_says_where_to_look() {
+        let unknown = ProposeError::Unknown { request: "r-1".into(), refused: None };
+        let error = verb("node remove", unknown, "look at `nexus status`");
+        assert_eq!((error.code, error.request_id), (ErrorCode::UnknownOutcome, None));
+        assert!(error.message.ends_with("done: look at `nexus status`"), "{}", error.message);
+        assert!(!error.message.contains("request id"), "{}", error.message);
+        let busy = verb("node remove", ProposeError::Stopping, "look");
+        assert_eq!(busy.code, ErrorCode::Stopping);
+    }
 
     #[test]
     fn refusals_keep_their_code_and_name_the_field() {

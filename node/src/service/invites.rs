@@ -17,6 +17,8 @@ use crate::cli::chain;
 
 /// How long a code is good unless the user says otherwise.
 const TTL_SECONDS: u64 = 3_600;
+/// What to do where it is not known whether an invite was changed: another try does no harm.
+const LOOK: &str = "look at `nexus invite list`, and do it again";
 
 /// Opens the LAN, tells the cluster where this node is, and makes a code.
 pub(crate) async fn make(
@@ -33,7 +35,7 @@ pub(crate) async fn make(
         ));
     }
     lan.open().await.map_err(|error| refused(&error))?;
-    let addresses = lan.describe().await.map_err(|error| errors::write("invite", error))?;
+    let addresses = lan.describe().await.map_err(|error| errors::verb("invite", error, LOOK))?;
     let role = match request.role {
         Some(Role::Voter) => command::Role::Voter,
         Some(Role::Learner) => command::Role::Learner,
@@ -42,7 +44,7 @@ pub(crate) async fn make(
     let made = handle
         .invite(role, Duration::from_secs(seconds))
         .await
-        .map_err(|error| errors::write("invite", error))?;
+        .map_err(|error| errors::verb("invite", error, LOOK))?;
     let code = made.code.encode();
     let command = format!("nexus up --join {code}");
     let seeds: String = addresses.iter().map(|address| format!(" --seed {address}")).collect();
@@ -104,7 +106,8 @@ fn state(invite: &Invite, now: clock::Clock) -> InviteState {
 
 /// Makes a code useless.
 pub(crate) async fn withdraw(handle: &Cluster, id: &str) -> Result<Done, ApiError> {
-    handle.withdraw(id).await.map_err(|error| errors::write("invite withdraw", error))?;
+    let withdrawn = handle.withdraw(id).await;
+    withdrawn.map_err(|error| errors::verb("invite withdraw", error, LOOK))?;
     Ok(Done::new(format!("Invite {id} is withdrawn.")))
 }
 

@@ -473,6 +473,9 @@ async fn verbs_say_what_is_wrong_on_standard_error() {
         refused(&ended, code, words);
         intact.check(&arguments.join(" ")).await;
     }
+    let broken = intact.node.command(&["status"]).env("NEXUS_TOKEN", "a\nb").output().unwrap();
+    assert_eq!(broken.status.code(), Some(2), "{broken:?}");
+    assert!(String::from_utf8_lossy(&broken.stderr).contains("NEXUS_TOKEN"), "{broken:?}");
     let wrong = intact.node.command(&["status"]).env("NEXUS_TOKEN", "wrong").output().unwrap();
     let said = String::from_utf8_lossy(&wrong.stderr);
     assert_eq!(wrong.status.code(), Some(1), "{said}");

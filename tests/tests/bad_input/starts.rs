@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 
 use super::{Intact, refused, say};
 
-/// Tries to join with a code, and returns how that ended; the joiner's folder must stay empty of
-/// any membership, so that the next try is a first one.
+/// Tries to join with a code; a refusal leaves nothing of the try behind.
 async fn joins_not(joiner: &mut Node, code: &str, seed: &str, words: &[&str]) {
     joiner.launch(&["--join", code, "--seed", seed]);
     let ended = joiner.refused().await;
     refused(&ended, 1, words);
+    assert!(!joiner.data().join("joining").exists(), "a begun join was left: {ended}");
 }
 
 /// As [`joins_not`], with a code that is none: then the command line is wrong.
@@ -196,8 +196,84 @@ async fn a_folder_of_another_cluster_is_left_as_it_is() {
     );
     lost.launch(&[]);
     let ended = lost.refused().await;
-    refused(&ended, 1, &["is empty", "elsewhere", "--join", "restore", "--new"]);
+    refused(&ended, 1, &["is empty", "elsewhere", "--join", "--data", "--new"]);
     assert!(!lost.data().join("log").exists(), "a log was made");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_code_takes_no_node_out_of_service() {
+    let mut intact = Intact::new().await;
+    let (code, id, seed) = invite(&intact.node, &["--voter"]).await;
+    let taken_back = intact.node.nexus(&["invite", "withdraw", &id]).await.good();
+    assert!(taken_back.stdout.contains(&id), "{taken_back}");
+    let beside = |node: &Node| {
+        let parent = node.data().parent().unwrap().to_owned();
+        let name = node.data().file_name().unwrap().to_string_lossy().into_owned();
+        let entries = std::fs::read_dir(parent).unwrap().flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.filter(|it| it.starts_with(&format!("{name}."))).collect::<Vec<_>>()
+    };
+    // A node that is alone: its folder is set aside for the join, and is back after it.
+    let mut alone = Node::found("alone").await;
+    let cluster = text(&alone.status().await["cluster"]);
+    alone.terminate().await;
+    let words = ["withdrawn", "folder is put back", "nothing is left of this try"];
+    joins_not(&mut alone, &code, &seed, &words).await;
+    assert_eq!(beside(&alone), [""; 0]);
+    alone.start(&[]).await;
+    assert_eq!(text(&alone.status().await["cluster"]), cluster);
+    // An empty folder is as empty as before.
+    let mut fresh = Node::new("fresh");
+    joins_not(&mut fresh, &code, &seed, &["withdrawn", "nothing is left of this try"]).await;
+    assert!(!fresh.data().join("node.key").exists(), "the key of the join was left");
+    fresh.start(&[]).await;
+    // A join that nobody answered stays open, and its refusal names the way back.
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let nobody = silent.local_addr().unwrap().to_string();
+    let mut open = Node::new("open");
+    open.launch(&["--join", &code, "--seed", &nobody]);
+    wait::until("words about nobody", LIMIT, async || {
+        let log = open.log();
+        if log.contains("still trying") { Ok(()) } else { Err(log) }
+    })
+    .await;
+    open.kill();
+    open.launch(&[]);
+    let back = ["not finished", "--join CODE", "joining and node.key"];
+    refused(&open.refused().await, 1, &back);
+    for file in ["joining", "node.key"] {
+        std::fs::remove_file(open.data().join(file)).unwrap();
+    }
+    open.start(&[]).await;
+    intact.serves("refused codes").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_node_is_removed_only_by_force() {
+    let first = Node::found("first").await;
+    let second = Node::join("second", &first, &["--voter"]).await;
+    let third = Node::join("third", &first, &["--voter"]).await;
+    wait::until("three voters", LIMIT, async || {
+        let status = third.status().await;
+        if status["quorum"] == 2 && status["tolerance"] == 1 { Ok(()) } else { Err(status) }
+    })
+    .await;
+    let kept = second.nexus(&["node", "remove", "first"]).await;
+    refused(&kept, 1, &["authority.key", "authority.crt", "--force", "nothing was done"]);
+    assert_eq!(second.status().await["members"].as_array().unwrap().len(), 3);
+    assert!(!kept.stderr.contains("hint: "), "{kept}");
+    // Who votes is written down a moment after it is so.
+    wait::until("the removal", LIMIT, async || {
+        let removed = second.nexus(&["node", "remove", "first", "--force"]).await;
+        if removed.code() == 0 { Ok(()) } else { Err(removed) }
+    })
+    .await;
+    wait::until("an invite after it", LIMIT, async || {
+        let made = third.nexus(&["invite"]).await;
+        let told = made.stderr.contains("warning: no member is known that can sign");
+        if made.code() == 0 && told { Ok(()) } else { Err(made) }
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

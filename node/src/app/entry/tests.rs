@@ -25,11 +25,22 @@ fn an_empty_folder_makes_a_cluster_unless_one_is_expected() {
     let (_place, lost) = config(Some("c"), Flags::default());
     let error = plan(&Held::Empty, &lost).unwrap_err();
     let hint = error.hint().unwrap();
-    for word in ["--join", "restore", "--new"] {
+    for word in ["--data", "--join", "--new"] {
         assert!(hint.contains(word), "{hint}");
     }
+    assert!(!hint.contains("restore"), "{hint}");
     let (_place, new) = config(Some("c"), Flags { new: true, ..Flags::default() });
     assert_eq!(plan(&Held::Empty, &new).unwrap(), Plan::Found);
+}
+
+#[test]
+fn a_full_disk_is_told_however_deep_it_lies() {
+    let full = || std::io::Error::from(std::io::ErrorKind::StorageFull);
+    let deep = std::io::Error::other(anyhow::Error::new(full()).context("file cannot be written"));
+    assert!(full_hint(&deep).unwrap().contains("free some space"));
+    let words = std::io::Error::other("IO error: No space left on device: while appending");
+    assert!(full_hint(&words).is_some());
+    assert_eq!(full_hint(&std::io::Error::other("damaged")), None);
 }
 
 #[test]
