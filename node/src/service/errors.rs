@@ -53,13 +53,13 @@ pub(super) fn write(tool: &str, error: ProposeError) -> ApiError {
 /// As [`write`], for a verb that takes no request id: where its end is not known, `look` says how
 /// to find out.
 pub(super) fn verb(name: &str, error: ProposeError, look: &str) -> ApiError {
-    let ProposeError::Unknown { refused, .. } = error else {
+    let ProposeError::Unknown { missing, .. } = error else {
         return write(name, error);
     };
-    let refused = refused.map(|text| format!("; another member refuses this node: {text}"));
+    let missing = missing.map(|text| format!("; {text}"));
     let text = format!(
         "no answer came in time, so it may or may not have been done: {look}{}",
-        refused.unwrap_or_default()
+        missing.unwrap_or_default()
     );
     ApiError::new(ErrorCode::UnknownOutcome, text)
 }
@@ -67,11 +67,15 @@ pub(super) fn verb(name: &str, error: ProposeError, look: &str) -> ApiError {
 /// Turns the end of what must precede a write into a refusal: the write itself was not begun, so an
 /// unknown outcome there is none of the call's.
 pub(super) fn not_begun(tool: &str, request_id: Option<&str>, error: ProposeError) -> ApiError {
-    if !matches!(error, ProposeError::Unknown { .. }) {
+    let ProposeError::Unknown { missing, .. } = error else {
         return write(tool, error);
-    }
-    let text = "no answer came in time while the caller was made known; the call itself was not \
-                begun: call again";
+    };
+    let missing = missing.map(|text| format!("; {text}"));
+    let text = format!(
+        "no answer came in time while the caller was made known; the call itself was not begun: \
+         call again{}",
+        missing.unwrap_or_default()
+    );
     let error = ApiError::new(ErrorCode::NoQuorum, text).with_retry_after(1);
     match request_id {
         Some(id) => error.with_request_id(id),
@@ -132,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_verb_without_request_ids_says_where_to_look() {
-        let unknown = ProposeError::Unknown { request: "r-1".into(), refused: None };
+        let unknown = ProposeError::Unknown { request: "r-1".into(), missing: None };
         let error = verb("node remove", unknown, "look at `nexus status`");
         assert_eq!((error.code, error.request_id), (ErrorCode::UnknownOutcome, None));
         assert!(error.message.ends_with("done: look at `nexus status`"), "{}", error.message);
@@ -176,10 +180,10 @@ mod tests {
         assert!(
             error.message.contains("desk sleeps") && error.message.contains("nothing was done")
         );
-        let error = write("t", ProposeError::Unknown { request: "n1.2.3".into(), refused: None });
+        let error = write("t", ProposeError::Unknown { request: "n1.2.3".into(), missing: None });
         assert_eq!(error.code, ErrorCode::UnknownOutcome);
         assert_eq!(error.request_id.as_deref(), Some("n1.2.3"));
-        let unknown = ProposeError::Unknown { request: "n1.2.3".into(), refused: None };
+        let unknown = ProposeError::Unknown { request: "n1.2.3".into(), missing: None };
         let error = not_begun("t", Some("mine"), unknown);
         assert_eq!((error.code, error.request_id.as_deref()), (ErrorCode::NoQuorum, Some("mine")));
     }
