@@ -37,7 +37,7 @@
 //!    decides.
 //! 4. [`invariants`]: what must hold between its rows and the others'.
 //! 5. `tests/scripts/<family>/`: one file for each situation, every refusal among them (the word
-//!    goes into `tests/script/mod.rs`); `testing::Sequence` and `tests/common` learn to make it, so
+//!    goes into `tests/script/`); `testing::Sequence` and `tests/common` learn to make it, so
 //!    the properties cover it. What it costs among many is in `tests/families/`.
 //! 6. `tests/golden.rs`: the command in `number`, and in a log of `tests/logs/`, so that its bytes
 //!    stay; a new log rather than a longer one, where rows of others would follow. Then

@@ -181,6 +181,12 @@ fn rests(state: &impl Read, found: &mut Vec<String>) -> Result<(), Fault> {
     for key in tables::INVOLVED.keys(state, tables::INVOLVED.all(), Direction::Forward) {
         named.insert(key?.1);
     }
+    for row in rows!(tables::MEETING_READERS, state) {
+        let (id, _) = row?;
+        if !meetings::is_kept(state, &id)? {
+            found.push(format!("meeting {id}: is gone, the count of its readers is not"));
+        }
+    }
     for id in &named {
         if !meetings::is_kept(state, id)? && !is_past(state, id)? {
             found.push(format!("meeting {id}: is gone, its rows are not"));

@@ -12,7 +12,8 @@ use nexus_domain::{
     Direction, KeyRange, MemoryStore, Read, chat, conversations, mail, notices, tasks,
 };
 
-use super::{Result, key, position, status, text};
+use super::base::status;
+use super::{Result, key, position, text};
 
 /// Reads a command; `None` when the name is none of these.
 pub(super) fn command(name: &str, args: &mut ArgumentConsumer<'_>) -> Result<Option<Command>> {
