@@ -141,12 +141,11 @@ fn tool(spec: &nexus_contract::ToolSpec) -> Tool {
         .destructive(spec.hints.destructive)
         .idempotent(spec.hints.idempotent)
         .open_world(spec.hints.open_world);
-    let tool = Tool::new(spec.name, spec.description, Arc::new(spec.input_schema.clone()))
+    let tool = Tool::new(spec.name, spec.description, Arc::new(spec.listed_input()))
         .with_title(spec.title)
         .with_annotations(hints);
-    if spec.publishes_output {
-        tool.with_raw_output_schema(Arc::new(spec.output_schema.clone()))
-    } else {
-        tool
+    match spec.listed_output() {
+        Some(output) => tool.with_raw_output_schema(Arc::new(output)),
+        None => tool,
     }
 }

@@ -1,11 +1,17 @@
-//! The global chat: what every conversation can say to all and read once.
+//! Chat: what a conversation says to all, or to a meeting, and what each reads once.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
-use crate::tool::{Hints, Tool};
+use crate::marks::is_false;
+use crate::schema::{KnownId, silent};
+use crate::tool::{Hints, Tool, ToolSpec};
 use crate::validate::Violation;
+
+/// The tools of this family.
+pub(crate) const TOOLS: &[fn() -> ToolSpec] =
+    &[ToolSpec::of::<SendMessage>, ToolSpec::of::<ReadMessages>];
 
 /// What kind of message it is, in its author's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -48,15 +54,19 @@ pub enum Identity {
 #[serde(rename_all = "camelCase")]
 pub struct SendMessageInput {
     /// The text.
-    #[schemars(length(min = 1, max = limits::MESSAGE_CHARS_MAX))]
+    #[schemars(transform = silent, length(min = 1, max = limits::MESSAGE_CHARS_MAX))]
     pub message: String,
     /// Its kind.
+    #[schemars(transform = silent)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub category: Option<Category>,
     /// An active meeting; none: the default meeting, else the global chat.
-    #[schemars(length(min = 1, max = limits::ID_CHARS_MAX))]
+    #[schemars(with = "Option<KnownId>")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub meeting_id: Option<String>,
+    /// In a meeting: a proposal for all to endorse (stance).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub draft: Option<bool>,
 }
 
 /// Result of `send_message`.
@@ -74,6 +84,9 @@ pub struct SendMessageOutput {
     pub message_id: u64,
     /// As what the caller was recognised.
     pub identity: Identity,
+    /// With `draft`: the number of the meeting's current draft, this message's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current_proposal_id: Option<u64>,
     /// The same in words.
     pub message: String,
 }
@@ -86,11 +99,20 @@ impl Tool for SendMessage {
     const NAME: &'static str = "send_message";
     const TITLE: &'static str = "Post Message";
     const DESCRIPTION: &'static str =
-        "Posts a message that all conversations on all machines can read with read_messages.";
+        "Posts a message to a meeting, or to all conversations on all machines.";
     const HINTS: Hints = Hints::ADDS;
     const PUBLISHES_OUTPUT: bool = false;
     type Input = SendMessageInput;
     type Output = SendMessageOutput;
+
+    fn check(input: &SendMessageInput) -> Result<(), Violation> {
+        let is_proposal = matches!(input.category, None | Some(Category::Proposal));
+        if input.draft == Some(true) && !is_proposal {
+            let what = "is not PROPOSAL; a draft is one: give PROPOSAL or leave it out";
+            return Err(Violation::new("category", what));
+        }
+        Ok(())
+    }
 }
 
 /// Which of the two ways of reading a call asks for.
@@ -109,10 +131,10 @@ pub enum ReadMode {
 pub struct ReadMessagesInput {
     /// How many at most.
     #[serde(default = "count_default")]
-    #[schemars(range(min = 1, max = limits::MESSAGES_MAX))]
+    #[schemars(transform = silent, range(min = 1, max = limits::MESSAGES_MAX))]
     pub count: u32,
     /// A meeting; none: the global chat.
-    #[schemars(length(min = 1, max = limits::ID_CHARS_MAX))]
+    #[schemars(with = "Option<KnownId>")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub meeting_id: Option<String>,
     /// History: the newest ones.
@@ -162,13 +184,7 @@ pub struct Message {
     pub timestamp: String,
     /// True when this reader was given it before and may have lost it: fetching is not seeing.
     #[serde(default, skip_serializing_if = "is_false")]
-    #[schemars(skip)]
     pub again: bool,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_false(value: &bool) -> bool {
-    !*value
 }
 
 /// Result of `read_messages`.

@@ -1,13 +1,16 @@
 //! Conversations: who is there, and what each one says of itself.
 //!
-//! Both tools need an identified conversation; an instance is refused with `unidentified`.
+//! These tools need an identified conversation; an instance is refused with `unidentified`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::text;
-use crate::tool::{Hints, Tool};
+use crate::tool::{Hints, Tool, ToolSpec};
 use crate::validate::Violation;
+
+/// The tools of this family.
+pub(crate) const TOOLS: &[fn() -> ToolSpec] = &[ToolSpec::of::<Peers>, ToolSpec::of::<SetProfile>];
 
 /// The program that a conversation runs in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -57,6 +60,12 @@ pub struct Profile {
     pub status: Status,
     /// When it was last active (RFC 3339, UTC, milliseconds).
     pub last_active_at: String,
+    /// How many direct messages wait for it; only its own profile says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unread: Option<u64>,
+    /// Whether the ends of its turns wait for messages; only its own profile says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listening: Option<bool>,
 }
 
 /// Arguments of `peers`.
@@ -87,7 +96,7 @@ impl Tool for Peers {
     const NAME: &'static str = "peers";
     const TITLE: &'static str = "List Peers";
     const DESCRIPTION: &'static str =
-        "Lists this conversation and the other AI conversations on every machine of the team.";
+        "Lists the AI conversations on every machine of the team, this one too.";
     const HINTS: Hints = Hints::READ_ONLY;
     const PUBLISHES_OUTPUT: bool = true;
     type Input = PeersInput;
@@ -98,7 +107,7 @@ impl Tool for Peers {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SetProfileInput {
-    /// New name, unique among those not offline.
+    /// Unique among those not offline.
     #[schemars(
         length(min = 1, max = crate::limits::NAME_CHARS_MAX),
         regex(pattern = crate::limits::NAME_PATTERN)
@@ -132,7 +141,7 @@ impl Tool for SetProfile {
     const TITLE: &'static str = "Set Profile";
     const DESCRIPTION: &'static str =
         "Sets the name, note or title that others see for this conversation.";
-    const HINTS: Hints = Hints::REPLACES;
+    const HINTS: Hints = Hints::REPLACES_ONCE;
     const PUBLISHES_OUTPUT: bool = true;
     type Input = SetProfileInput;
     type Output = SetProfileOutput;
@@ -146,10 +155,7 @@ impl Tool for SetProfile {
         }
         // Each is a part of one line of a list.
         for (field, given) in [("note", &input.note), ("title", &input.title)] {
-            if let Some(Err(rule)) = given.as_deref().map(text::check_line) {
-                let what = format!("{}; give a text {}", rule.is, rule.right);
-                return Err(Violation::new(field, what));
-            }
+            given.as_deref().map_or(Ok(()), |given| text::line(field, given))?;
         }
         Ok(())
     }

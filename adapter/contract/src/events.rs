@@ -4,7 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
-use crate::tool::{Hints, Tool};
+use crate::schema::silent;
+use crate::tool::{Hints, Tool, ToolSpec};
+
+/// The tool of this family.
+pub(crate) const TOOLS: &[fn() -> ToolSpec] = &[ToolSpec::of::<ListEvents>];
 
 /// Arguments of `list_events`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -12,7 +16,7 @@ use crate::tool::{Hints, Tool};
 pub struct ListEventsInput {
     /// How many at most.
     #[serde(default = "limit_default")]
-    #[schemars(range(min = 1, max = limits::EVENTS_MAX))]
+    #[schemars(transform = silent, range(min = 1, max = limits::EVENTS_MAX))]
     pub limit: u32,
     /// An action such as node.join, or the part before its dot.
     #[schemars(length(min = 1, max = limits::ACTION_CHARS_MAX))]

@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::marks::is_false;
 use crate::validate::Reading;
 use crate::{catalog, schema, validate};
 
@@ -128,11 +129,6 @@ impl Body for InviteRequest {
         static SCHEMA: LazyLock<Map<String, Value>> = LazyLock::new(schema::input::<InviteRequest>);
         &SCHEMA
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_false(value: &bool) -> bool {
-    !*value
 }
 
 /// The answer to a call that was done.

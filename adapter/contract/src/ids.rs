@@ -1,8 +1,8 @@
-//! Ids that callers give: of instances, of conversations, of calls.
+//! Ids that callers give: of instances, of conversations, of calls, of projects and documents.
 //!
 //! Checked here for everybody who takes one, so that the command line refuses what the node would.
 
-use crate::limits::ID_CHARS_MAX;
+use crate::limits::{ID_CHARS_MAX, PROJECT_ID_CHARS_MAX};
 use crate::text;
 use crate::validate::Violation;
 
@@ -46,6 +46,28 @@ pub fn request(field: &str, id: &str) -> Result<(), Violation> {
     text::check_line(id).map_err(|rule| Violation::new(field, format!("{}; {right}", rule.is)))
 }
 
+/// Checks the id of a project or document, which is a part of paths and of addresses.
+///
+/// # Errors
+/// As [`instance`].
+pub fn project(field: &str, id: &str) -> Result<(), Violation> {
+    let allowed = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
+    let fits = u32::try_from(id.len()).is_ok_and(|bytes| bytes <= PROJECT_ID_CHARS_MAX);
+    let is = if id.is_empty() {
+        "is empty".to_owned()
+    } else if !fits {
+        format!("has {} bytes", id.len())
+    } else if let Some(bad) = id.chars().find(|letter| !allowed(*letter)) {
+        format!("has {bad:?} in it")
+    } else if matches!(id, "." | "..") {
+        format!("is {id:?}, which is a folder in a path")
+    } else {
+        return Ok(());
+    };
+    let right = format!("give 1 to {PROJECT_ID_CHARS_MAX} of A-Z a-z 0-9 . _ -");
+    Err(Violation::new(field, format!("{is}; {right}")))
+}
+
 fn plain(field: &str, id: &str) -> Result<(), Violation> {
     let allowed = |letter: char| letter.is_ascii_alphanumeric() || "._:@#+=~-".contains(letter);
     let is = if id.is_empty() {
@@ -85,6 +107,21 @@ mod tests {
         assert!(wrong(instance("id", "a:b c")).starts_with("id: has a : in it, which only"));
         assert!(wrong(instance("id", &"x".repeat(201))).starts_with("id: has 201 bytes; give 1"));
         assert!(wrong(session("caller.sessionId", "ä")).starts_with("caller.sessionId: has 'ä'"));
+        for good in ["web_shop", "a.b-C", "...", &"x".repeat(128)] {
+            assert_eq!(project("newId", good), Ok(()));
+        }
+        for (bad, is) in [
+            ("", "is empty"),
+            ("a/b", "has '/' in it"),
+            ("a\\b", "has '\\\\' in it"),
+            ("ä", "has 'ä' in it"),
+            ("..", "is \"..\", which is a folder in a path"),
+            (".", "is \".\", which is a folder in a path"),
+            (&"x".repeat(129), "has 129 bytes"),
+        ] {
+            let right = "give 1 to 128 of A-Z a-z 0-9 . _ -";
+            assert_eq!(wrong(project("newId", bad)), format!("newId: {is}; {right}"));
+        }
         for good in ["1", "s-1/c-1", "ü x"] {
             assert_eq!(request("requestId", good), Ok(()));
         }

@@ -42,6 +42,12 @@ impl ReadMarks {
     }
 }
 
+/// Returns whether a flag says nothing: then a result or a body leaves it out.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+pub(crate) fn is_false(value: &bool) -> bool {
+    !*value
+}
+
 fn object<T: Serialize>(value: &T) -> Result<Map<String, Value>, ApiError> {
     match serde_json::to_value(value) {
         Ok(Value::Object(fields)) => Ok(fields),

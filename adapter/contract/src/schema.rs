@@ -1,12 +1,51 @@
-//! JSON Schemas from types, cut down to what a client needs.
+//! JSON Schemas from types, cut down to what is checked, and further to what a client needs.
 //!
 //! A list of tools stands in every model's context, so each byte is paid for by every
 //! conversation. schemars' `$schema`, `title` and `format` say nothing to a model; a documented
 //! enum becomes one `enum`; what may be left out needs no `null`; results carry no descriptions.
+//!
+//! What is checked is more than what is listed. A part that is marked is listed by
+//! its type and description, and a result by the names and types of its own fields: a model reads
+//! the result itself, and a client that checks it against the list checks something true.
 
-use schemars::JsonSchema;
+use std::borrow::Cow;
+
 use schemars::generate::{Contract, SchemaSettings};
-use serde_json::{Map, Value};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::{Map, Value, json};
+
+use crate::limits;
+
+/// The mark of what is checked whole and listed by its type, description and default alone.
+const BRIEF: &str = "x-brief";
+
+/// Lists a field without words, where its name says what there is to say.
+pub(crate) fn silent(schema: &mut Schema) {
+    schema.remove("description");
+}
+
+/// The schema of an id that the caller was told before: who copies it needs no rule for it.
+pub(crate) enum KnownId {}
+
+impl JsonSchema for KnownId {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "KnownId".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "minLength": 1,
+            "maxLength": limits::ID_CHARS_MAX,
+            "pattern": limits::ID_PATTERN,
+            BRIEF: true,
+        })
+    }
+}
 
 /// Whose schema it is: what is cut differs.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -23,6 +62,61 @@ pub(crate) fn input<T: JsonSchema>() -> Map<String, Value> {
 /// Returns the schema of a result type.
 pub(crate) fn output<T: JsonSchema>() -> Map<String, Value> {
     generate::<T>(Contract::Serialize, Side::Output)
+}
+
+/// Returns what clients are shown of the schema of arguments.
+pub(crate) fn listed_input(schema: &Map<String, Value>) -> Map<String, Value> {
+    let mut listed = schema.clone();
+    shorten(&mut listed);
+    listed
+}
+
+/// Returns what clients are shown of the schema of a result.
+pub(crate) fn listed_output(schema: &Map<String, Value>) -> Map<String, Value> {
+    let mut fields = Map::new();
+    for (name, schema) in schema.get("properties").and_then(Value::as_object).into_iter().flatten()
+    {
+        let words = schema.get("enum").and_then(Value::as_array);
+        let nullable = words.is_some_and(|words| words.contains(&Value::Null));
+        let word_type = if nullable { json!(["string", "null"]) } else { json!("string") };
+        let name_of_type = schema.get("type").cloned().unwrap_or(word_type);
+        fields.insert(name.clone(), json!({"type": name_of_type}));
+    }
+    let mut listed = Map::new();
+    listed.insert("type".into(), "object".into());
+    listed.insert("properties".into(), Value::Object(fields));
+    listed
+}
+
+fn shorten(fields: &mut Map<String, Value>) {
+    if fields.remove(BRIEF).is_some() {
+        fields.retain(|key, _| matches!(key.as_str(), "type" | "description" | "default"));
+        return;
+    }
+    // Nobody means less than nothing, gives an empty text, or makes a list of thousands; and what
+    // is left out is false.
+    fields.retain(|key, value| match key.as_str() {
+        "maxItems" => false,
+        "minLength" | "minimum" => value.as_u64().is_none_or(|least| least > 1),
+        "default" => *value != Value::Bool(false),
+        "additionalProperties" => *value != Value::Bool(true),
+        _ => true,
+    });
+    let named = fields.get_mut("properties").and_then(Value::as_object_mut);
+    named.into_iter().flat_map(Map::values_mut).filter_map(Value::as_object_mut).for_each(shorten);
+    for key in ["items", "additionalProperties"] {
+        fields.get_mut(key).into_iter().for_each(shorten_part);
+    }
+    let choices = fields.get_mut("anyOf").and_then(Value::as_array_mut);
+    choices.into_iter().flatten().for_each(shorten_part);
+}
+
+/// Shortens a part that has no name: the words about its type are for readers of the code.
+fn shorten_part(schema: &mut Value) {
+    if let Some(fields) = schema.as_object_mut() {
+        fields.remove("description");
+        shorten(fields);
+    }
 }
 
 fn generate<T: JsonSchema>(contract: Contract, side: Side) -> Map<String, Value> {
@@ -42,6 +136,10 @@ fn generate<T: JsonSchema>(contract: Contract, side: Side) -> Map<String, Value>
     // The tool's description is given apart; the type's own comment is for readers of the code.
     root.remove("description");
     root.insert("type".into(), "object".into());
+    if side == Side::Input {
+        // Some clients refuse an object that says nothing of its fields, even when it has none.
+        root.entry("properties").or_insert_with(|| json!({}));
+    }
     root
 }
 
@@ -54,6 +152,8 @@ fn tidy(schema: &mut Value, side: Side) {
         for noise in ["description", "minimum", "maximum", "minLength", "maxLength", "pattern"] {
             fields.remove(noise);
         }
+        fields.remove("maxItems");
+        fields.remove(BRIEF);
     }
     collapse_enum(fields);
     let required: Vec<Value> =
@@ -140,8 +240,8 @@ fn drop_null(property: &mut Value) {
     choices.retain(|choice| choice.get("type").is_none_or(|name| name != "null"));
     if let [Value::Object(only)] = choices.as_slice() {
         fields.remove("anyOf");
-        for (key, value) in only {
-            // A comment of the field wins over the comment of its type.
+        // The type's comment is for readers of the code; the field's is the client's.
+        for (key, value) in only.iter().filter(|(key, _)| *key != "description") {
             fields.entry(key.clone()).or_insert_with(|| value.clone());
         }
     }

@@ -4,6 +4,8 @@
 //! or end a line of a log, and no text needs them; they are refused, not taken out, because a text
 //! is kept as it was written or not at all.
 
+use crate::validate::Violation;
+
 /// Why a text is none of ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
@@ -44,6 +46,15 @@ pub fn check_line(text: &str) -> Result<(), Rule> {
         });
     }
     Ok(())
+}
+
+/// Checks the text of a field that is a part of one line: of a list, a notice, a path.
+///
+/// # Errors
+/// As [`check_line`], with the field.
+pub fn line(field: &str, text: &str) -> Result<(), Violation> {
+    check_line(text)
+        .map_err(|rule| Violation::new(field, format!("{}; give a text {}", rule.is, rule.right)))
 }
 
 /// Returns whether a character shows nothing and moves nothing but the place of the next one.

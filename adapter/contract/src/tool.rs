@@ -80,10 +80,9 @@ pub struct ToolSpec {
     pub description: &'static str,
     /// The four hints.
     pub hints: Hints,
-    /// The schema of the arguments; its root is an object.
+    /// The schema that arguments are held against; its root is an object.
     pub input_schema: Map<String, Value>,
-    /// The schema of the result; its root is an open object. Always known here, listed only if
-    /// [`ToolSpec::publishes_output`].
+    /// The schema that results are held against; its root is an open object.
     pub output_schema: Map<String, Value>,
     /// Whether the result's schema is listed.
     pub publishes_output: bool,
@@ -105,13 +104,25 @@ impl ToolSpec {
         }
     }
 
+    /// Returns the schema of the arguments as clients are shown it: without what only the check
+    /// needs.
+    pub fn listed_input(&self) -> Map<String, Value> {
+        schema::listed_input(&self.input_schema)
+    }
+
+    /// Returns the schema of the result as clients are shown it: its own fields and their types.
+    /// None for a bare acknowledgement.
+    pub fn listed_output(&self) -> Option<Map<String, Value>> {
+        self.publishes_output.then(|| schema::listed_output(&self.output_schema))
+    }
+
     /// Returns the tool as MCP and `GET /api/tools` list it.
     pub fn listed(&self) -> Value {
         let mut listed = json!({
             "name": self.name,
             "title": self.title,
             "description": self.description,
-            "inputSchema": self.input_schema,
+            "inputSchema": self.listed_input(),
             "annotations": {
                 "readOnlyHint": self.hints.read_only,
                 "destructiveHint": self.hints.destructive,
@@ -119,8 +130,8 @@ impl ToolSpec {
                 "openWorldHint": self.hints.open_world,
             },
         });
-        if let (true, Some(fields)) = (self.publishes_output, listed.as_object_mut()) {
-            fields.insert("outputSchema".into(), Value::Object(self.output_schema.clone()));
+        if let (Some(output), Some(fields)) = (self.listed_output(), listed.as_object_mut()) {
+            fields.insert("outputSchema".into(), Value::Object(output));
         }
         listed
     }

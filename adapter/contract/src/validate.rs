@@ -12,7 +12,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use crate::error::ApiError;
-use crate::limits::{NAME_PATTERN, VIOLATIONS_SHOWN_MAX};
+use crate::limits::{ID_PATTERN, NAME_PATTERN, PROJECT_ID_PATTERN, VIOLATIONS_SHOWN_MAX};
 use crate::text;
 use crate::tool::{Tool, ToolSpec};
 
@@ -237,7 +237,7 @@ impl Check<'_> {
             fields.retain(|key, value| {
                 !(value.is_null() && known.contains_key(key) && !required(key))
             });
-            if others.is_none() && !known.is_empty() {
+            if others.is_none() && schema.contains_key("properties") {
                 fields.retain(|key, _| known.contains_key(key));
             }
         }
@@ -255,10 +255,13 @@ impl Check<'_> {
             match others {
                 Some(Value::Bool(false)) => {
                     let names = known.keys().cloned().collect::<Vec<_>>().join(", ");
-                    let key: String = key.chars().take(48).collect();
-                    self.wrong(&below(&key), "is not a known field", &format!("any of {names}"));
+                    self.wrong(
+                        &below(&brief_key(key)),
+                        "is not a known field",
+                        &format!("any of {names}"),
+                    );
                 }
-                Some(schema) => self.value(schema, value, &below(key)),
+                Some(schema) => self.value(schema, value, &below(&brief_key(key))),
                 None => {}
             }
         }
@@ -290,13 +293,13 @@ impl Check<'_> {
             }
             return;
         };
-        match pattern_allows(pattern) {
-            Some(allowed) => {
-                if let Some(bad) = text.chars().find(|letter| !allowed(*letter)) {
+        match alphabet(pattern) {
+            Some(alphabet) => {
+                if let Some(bad) = text.chars().find(|letter| !(alphabet.allows)(*letter)) {
                     self.wrong(path, &format!("has {bad:?} in it"), &expected(schema));
                 }
             }
-            // A new pattern needs a line in `pattern_allows`; a test walks the catalogue for it.
+            // A new pattern needs an `alphabet`; a test walks all tools for it.
             None => self.wrong(path, "cannot be checked", &format!("text of {pattern}")),
         }
     }
@@ -318,10 +321,29 @@ fn tag_of(choice: &Value) -> Option<(&str, &Value)> {
     fields.iter().find_map(|(key, schema)| Some((key.as_str(), schema.get("const")?)))
 }
 
-/// Returns which characters a pattern of ours allows; `None` for a pattern that is not ours.
-pub(crate) fn pattern_allows(pattern: &str) -> Option<fn(char) -> bool> {
-    (pattern == NAME_PATTERN)
-        .then_some(|letter| letter.is_ascii_alphanumeric() || "._@#-".contains(letter))
+/// What a pattern of ours says, in code and in words.
+struct Alphabet {
+    allows: fn(char) -> bool,
+    words: &'static str,
+}
+
+/// Returns what a pattern says; `None` for one that is not ours.
+fn alphabet(pattern: &str) -> Option<Alphabet> {
+    match pattern {
+        NAME_PATTERN => Some(Alphabet {
+            allows: |letter| letter.is_ascii_alphanumeric() || "._@#-".contains(letter),
+            words: "A-Z a-z 0-9 . _ @ # -",
+        }),
+        ID_PATTERN => Some(Alphabet {
+            allows: |letter| letter.is_ascii_alphanumeric() || "._:@#+=~-".contains(letter),
+            words: "A-Z a-z 0-9 . _ : @ # + = ~ -",
+        }),
+        PROJECT_ID_PATTERN => Some(Alphabet {
+            allows: |letter| letter.is_ascii_alphanumeric() || "._-".contains(letter),
+            words: "A-Z a-z 0-9 . _ -",
+        }),
+        _ => None,
+    }
 }
 
 fn types(schema: &Map<String, Value>) -> impl Iterator<Item = &str> {
@@ -359,6 +381,11 @@ fn whole(value: &mut Value) {
 fn within(schema: &Map<String, Value>, least: &str, most: &str, count: u64) -> bool {
     let bound = |key: &str| schema.get(key).and_then(Value::as_u64);
     bound(least).is_none_or(|least| count >= least) && bound(most).is_none_or(|most| count <= most)
+}
+
+/// Returns a key that somebody else chose, short and on one line.
+fn brief_key(key: &str) -> String {
+    key.chars().take(48).flat_map(char::escape_debug).collect()
 }
 
 /// Says what a value is, briefly: a whole body never gets into an error text.
@@ -405,9 +432,8 @@ fn expected(schema: &Map<String, Value>) -> String {
                 } else {
                     format!("a string of {length}")
                 };
-                match schema.get("pattern").and_then(Value::as_str) {
-                    Some(NAME_PATTERN) => format!("{text} out of A-Z a-z 0-9 . _ @ # -"),
-                    Some(pattern) => format!("{text} matching {pattern}"),
+                match schema.get("pattern").and_then(Value::as_str).and_then(alphabet) {
+                    Some(alphabet) => format!("{text} out of {}", alphabet.words),
                     None => text,
                 }
             }
@@ -445,12 +471,12 @@ mod tests {
     }
 
     #[test]
-    fn every_pattern_of_the_catalogue_can_be_checked() {
-        for tool in crate::catalog::all() {
+    fn every_pattern_can_be_checked() {
+        for tool in crate::catalog::whole() {
             let mut found = Vec::new();
             patterns(&Value::Object(tool.input_schema.clone()), &mut found);
             for pattern in found {
-                assert!(pattern_allows(&pattern).is_some(), "{}: {pattern}", tool.name);
+                assert!(alphabet(&pattern).is_some(), "{}: {pattern}", tool.name);
             }
         }
     }

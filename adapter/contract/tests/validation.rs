@@ -135,8 +135,8 @@ fn texts_that_say_nothing_or_hide_something_are_refused_everywhere() {
         assert_eq!(refusal(tool, arguments), format!("message: {is}; {message} {right}"));
     }
     for (tool, arguments, begin) in [
-        ("send_message", json!({"message": "x", "meetingId": " "}), "meetingId: is only white"),
-        ("read_messages", json!({"meetingId": "a\u{7}"}), "meetingId: has the control character"),
+        ("send_message", json!({"message": "x", "meetingId": " "}), "meetingId: has ' ' in it"),
+        ("read_messages", json!({"meetingId": "a\u{7}"}), "meetingId: has '\\u{7}' in it"),
         ("list_events", json!({"action": "\t"}), "action: is only white space"),
         ("set_profile", json!({"name": "a\u{0}"}), "name: has '\\0' in it"),
         ("set_profile", json!({"note": "  "}), "note: is only white space"),
@@ -268,6 +268,8 @@ fn profile() -> Profile {
         note: String::new(),
         status: Status::Asleep,
         last_active_at: "2026-12-01T03:05:00.000Z".into(),
+        unread: None,
+        listening: None,
     }
 }
 
@@ -297,6 +299,7 @@ fn results_fit_their_schemas_with_and_without_marks() {
         meeting_id: None,
         message_id: 5,
         identity: Identity::Session,
+        current_proposal_id: None,
         message: "posted".into(),
     };
     let event = Event {

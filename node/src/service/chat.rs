@@ -28,6 +28,7 @@ pub(super) async fn send_message(
     input: SendMessageInput,
 ) -> Answer {
     no_meeting(input.meeting_id.as_deref())?;
+    no_draft(input.draft)?;
     let identity = about.who()?.identity();
     let category = input.category.map_or(command::Category::None, into_command);
     let send = ChatCommand::Send { room: GLOBAL, text: input.message, category };
@@ -41,6 +42,7 @@ pub(super) async fn send_message(
         meeting_id: None,
         message_id: id,
         identity,
+        current_proposal_id: None,
         message: format!("Message {id} is posted to the global chat."),
     })
 }
@@ -216,6 +218,14 @@ fn no_meeting(given: Option<&str>) -> Result<(), ApiError> {
             format!("meeting {id:?} does not exist: leave meetingId out for the global chat"),
         )),
     }
+}
+
+fn no_draft(given: Option<bool>) -> Result<(), ApiError> {
+    if given != Some(true) {
+        return Ok(());
+    }
+    let text = "draft: no meeting is active, and a draft is a meeting's; leave draft out";
+    Err(ApiError::new(ErrorCode::Conflict, text))
 }
 
 fn into_command(category: Category) -> command::Category {

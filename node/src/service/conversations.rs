@@ -151,5 +151,7 @@ fn profile(row: &Conversation, machines: &Machines) -> Option<Profile> {
         note: row.note.clone(),
         status,
         last_active_at: time::text(row.last_active_at),
+        unread: None,
+        listening: None,
     })
 }
