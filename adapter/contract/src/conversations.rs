@@ -5,11 +5,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::schema::silent;
 use crate::text;
 use crate::tool::{Hints, Tool, ToolSpec};
 use crate::validate::Violation;
 
-/// The tools of this family.
+/// The tools of this family that need no direct messages; [`Listen`] is listed with those.
 pub(crate) const TOOLS: &[fn() -> ToolSpec] = &[ToolSpec::of::<Peers>, ToolSpec::of::<SetProfile>];
 
 /// The program that a conversation runs in.
@@ -159,4 +160,36 @@ impl Tool for SetProfile {
         }
         Ok(())
     }
+}
+
+/// Arguments of `listen`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ListenInput {
+    /// True to wait, false to end turns at once.
+    #[schemars(transform = silent)]
+    pub on: bool,
+}
+
+/// Result of `listen`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ListenOutput {
+    /// Whether it waits now.
+    pub listening: bool,
+}
+
+/// The tool `listen`.
+#[derive(Debug)]
+pub struct Listen;
+
+impl Tool for Listen {
+    const NAME: &'static str = "listen";
+    const TITLE: &'static str = "Listen";
+    const DESCRIPTION: &'static str =
+        "Sets whether the end of each turn waits for messages and goes on with them.";
+    const HINTS: Hints = Hints::REPLACES_ONCE;
+    const PUBLISHES_OUTPUT: bool = false;
+    type Input = ListenInput;
+    type Output = ListenOutput;
 }

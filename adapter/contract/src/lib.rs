@@ -38,6 +38,7 @@ pub mod events;
 pub mod http;
 pub mod ids;
 pub mod limits;
+pub mod mail;
 pub mod marks;
 mod schema;
 pub mod text;
