@@ -40,6 +40,7 @@ pub mod ids;
 pub mod limits;
 pub mod mail;
 pub mod marks;
+pub mod meetings;
 mod schema;
 pub mod text;
 pub mod tool;

@@ -4,7 +4,7 @@
 //! conversation. schemars' `$schema`, `title` and `format` say nothing to a model; a documented
 //! enum becomes one `enum`; what may be left out needs no `null`; results carry no descriptions.
 //!
-//! What is checked is more than what is listed. A part that is marked is listed by
+//! What is checked is more than what is listed. A part that is marked by [`brief`] is listed by
 //! its type and description, and a result by the names and types of its own fields: a model reads
 //! the result itself, and a client that checks it against the list checks something true.
 
@@ -18,6 +18,11 @@ use crate::limits;
 
 /// The mark of what is checked whole and listed by its type, description and default alone.
 const BRIEF: &str = "x-brief";
+
+/// Marks a schema as [`BRIEF`].
+pub(crate) fn brief(schema: &mut Schema) {
+    schema.insert(BRIEF.into(), true.into());
+}
 
 /// Lists a field without words, where its name says what there is to say.
 pub(crate) fn silent(schema: &mut Schema) {
