@@ -42,6 +42,7 @@ pub mod mail;
 pub mod marks;
 pub mod meetings;
 mod schema;
+pub mod tasks;
 pub mod text;
 pub mod tool;
 pub mod validate;

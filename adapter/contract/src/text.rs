@@ -57,6 +57,18 @@ pub fn line(field: &str, text: &str) -> Result<(), Violation> {
         .map_err(|rule| Violation::new(field, format!("{}; give a text {}", rule.is, rule.right)))
 }
 
+/// Checks a text whose bound is in bytes, as it is kept.
+///
+/// # Errors
+/// It has more.
+pub fn bytes(field: &str, text: &str, bytes_max: u32) -> Result<(), Violation> {
+    if u32::try_from(text.len()).is_ok_and(|bytes| bytes <= bytes_max) {
+        return Ok(());
+    }
+    let what = format!("has {} bytes; give at most {bytes_max} bytes", text.len());
+    Err(Violation::new(field, what))
+}
+
 /// Returns whether a character shows nothing and moves nothing but the place of the next one.
 fn is_blank(letter: char) -> bool {
     letter.is_whitespace() || matches!(letter, '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}')
