@@ -41,6 +41,7 @@ pub mod limits;
 pub mod mail;
 pub mod marks;
 pub mod meetings;
+pub mod projects;
 mod schema;
 pub mod tasks;
 pub mod text;

@@ -32,6 +32,12 @@ pub(crate) fn silent(schema: &mut Schema) {
 /// The schema of an id that the caller was told before: who copies it needs no rule for it.
 pub(crate) enum KnownId {}
 
+/// The schema of the id of a project or document.
+pub(crate) enum ProjectId {}
+
+/// The schema of a text that has a bound and needs no word about it.
+pub(crate) enum ShortText<const CHARS_MAX: u32> {}
+
 impl JsonSchema for KnownId {
     fn inline_schema() -> bool {
         true
@@ -49,6 +55,40 @@ impl JsonSchema for KnownId {
             "pattern": limits::ID_PATTERN,
             BRIEF: true,
         })
+    }
+}
+
+impl JsonSchema for ProjectId {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "ProjectId".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "minLength": 1,
+            "maxLength": limits::PROJECT_ID_CHARS_MAX,
+            "pattern": limits::PROJECT_ID_PATTERN,
+            BRIEF: true,
+        })
+    }
+}
+
+impl<const CHARS_MAX: u32> JsonSchema for ShortText<CHARS_MAX> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("ShortText{CHARS_MAX}").into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "maxLength": CHARS_MAX, BRIEF: true})
     }
 }
 
