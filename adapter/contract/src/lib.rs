@@ -33,6 +33,7 @@
 pub mod catalog;
 pub mod chat;
 pub mod conversations;
+pub mod documents;
 pub mod error;
 pub mod events;
 pub mod http;
