@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use crate::tool::ToolSpec;
-use crate::{chat, conversations, documents, events, mail, meetings, projects, tasks};
+use crate::{chat, conversations, documents, events, mail, maintenance, meetings, projects, tasks};
 
 /// Tools that belong together.
 struct Family {
@@ -16,7 +16,7 @@ struct Family {
 
 /// Every tool, in the order in which clients see them. The order never depends on anything but this
 /// list, so that a client's cached list stays valid.
-const FAMILIES: [Family; 8] = [
+const FAMILIES: [Family; 9] = [
     Family { tools: conversations::TOOLS, served: true },
     Family { tools: mail::TOOLS, served: false },
     Family { tools: chat::TOOLS, served: true },
@@ -25,6 +25,7 @@ const FAMILIES: [Family; 8] = [
     Family { tools: projects::TOOLS, served: false },
     Family { tools: documents::TOOLS, served: false },
     Family { tools: events::TOOLS, served: true },
+    Family { tools: maintenance::TOOLS, served: false },
 ];
 
 /// The tools that let conversations talk and share work: for clients that want a short list.

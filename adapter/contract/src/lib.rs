@@ -40,6 +40,7 @@ pub mod http;
 pub mod ids;
 pub mod limits;
 pub mod mail;
+pub mod maintenance;
 pub mod marks;
 pub mod meetings;
 pub mod projects;
