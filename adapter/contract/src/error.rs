@@ -51,6 +51,8 @@ pub enum ErrorCode {
     NoQuorum,
     /// The call may or may not have been done: retry with the same request id.
     UnknownOutcome,
+    /// A bound of the cluster is reached, such as an inbox or the number of tasks.
+    Full,
     /// The disk is full.
     DiskFull,
     /// A fault in nexus.
@@ -86,6 +88,7 @@ impl ErrorCode {
         ErrorCode::Stopping,
         ErrorCode::NoQuorum,
         ErrorCode::UnknownOutcome,
+        ErrorCode::Full,
         ErrorCode::DiskFull,
         ErrorCode::Internal,
         ErrorCode::NodeUnreachable,
@@ -116,6 +119,7 @@ impl ErrorCode {
             ErrorCode::Stopping => "stopping",
             ErrorCode::NoQuorum => "no_quorum",
             ErrorCode::UnknownOutcome => "unknown_outcome",
+            ErrorCode::Full => "full",
             ErrorCode::DiskFull => "disk_full",
             ErrorCode::Internal => "internal",
             ErrorCode::NodeUnreachable => "node_unreachable",
@@ -144,7 +148,7 @@ impl ErrorCode {
             | ErrorCode::NoQuorum
             | ErrorCode::NodeUnreachable => 503,
             ErrorCode::UnknownOutcome => 504,
-            ErrorCode::DiskFull => 507,
+            ErrorCode::Full | ErrorCode::DiskFull => 507,
             ErrorCode::Internal | ErrorCode::Other => 500,
         }
     }
@@ -186,6 +190,7 @@ impl ErrorCode {
             ErrorCode::Stopping => "call again once the node is back",
             ErrorCode::NoQuorum => "bring back the machines that the message names",
             ErrorCode::UnknownOutcome => "call again with the same request id: it has one effect",
+            ErrorCode::Full => "make room as the message says, then call again",
             ErrorCode::DiskFull => "free space on the machine that the message names",
             ErrorCode::Internal => "look into the node's log, and report it",
             ErrorCode::NodeUnreachable => "start the node: nexus up",
