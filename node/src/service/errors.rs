@@ -50,7 +50,7 @@ pub(super) fn write(tool: &str, error: ProposeError) -> ApiError {
     }
 }
 
-/// As [`write`], for a verb that takes no request id: where its end is not known, `look` says how
+/// As [`write()`], for a verb that takes no request id: where its end is not known, `look` says how
 /// to find out.
 pub(super) fn verb(name: &str, error: ProposeError, look: &str) -> ApiError {
     let ProposeError::Unknown { missing, .. } = error else {
