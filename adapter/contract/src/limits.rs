@@ -1,7 +1,8 @@
 //! Every bound of the contract, with its reason.
 //!
 //! Some of them the state machine has too: those name its constant (`raft/domain/src/limits.rs`) in
-//! brackets and have the same value, so that a refusal here and one there are the same.
+//! brackets and have the same value, so that a refusal here and one there are the same;
+//! `tests/limits.rs` holds them together.
 
 /// Characters of a chat message or direct message: what a model can use in one reading
 /// (`TEXT_CHARS_MAX`).

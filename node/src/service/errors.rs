@@ -93,13 +93,14 @@ fn rejected(tool: &str, rejection: &Rejection) -> ApiError {
         "not_here" => ErrorCode::NotHere,
         "invite_ended" => ErrorCode::InviteEnded,
         "internal" => ErrorCode::Internal,
+        "full" => ErrorCode::Full,
         // Others are in the way for a short while: uploads that move, or open ones.
         "busy" => {
             let busy = ApiError::new(ErrorCode::Busy, rejection.to_string());
             return busy.with_retry_after(BUSY_SECONDS);
         }
-        // What the state does not allow: a conflict with it, what is full until somebody makes
-        // room, a version too new, too late, or not the actor's to do.
+        // What the state does not allow: a conflict with it, a version too new, too late, or not
+        // the actor's to do.
         _ => ErrorCode::Conflict,
     };
     ApiError::new(code, rejection.to_string())
@@ -163,7 +164,7 @@ mod tests {
             (Rejection::VersionTooNew { needs: 2, has: 1 }, ErrorCode::Conflict),
             (Rejection::Impossible { what: "x".into() }, ErrorCode::Internal),
             (Rejection::Busy { what: "x".into() }, ErrorCode::Busy),
-            (Rejection::Full { what: "x".into() }, ErrorCode::Conflict),
+            (Rejection::Full { what: "x".into() }, ErrorCode::Full),
         ] {
             let error = write("t", ProposeError::Rejected(rejection));
             assert_eq!(error.code, code);
