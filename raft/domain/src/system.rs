@@ -178,7 +178,9 @@ fn upgrade(
     }
     let gone = gone(state, context.now.tick)?;
     for member in cluster::members(state)? {
-        if member.supports < to && !gone.contains(&member.id) {
+        // Who brings this is there, whatever was noted: one at least is asked.
+        let asked = member.id == context.node || !gone.contains(&member.id);
+        if member.supports < to && asked {
             return Err(Rejection::conflict(format!(
                 "state version {to}: node {} ({}) supports {} only; upgrade it first",
                 member.id, member.name, member.supports

@@ -15,7 +15,7 @@ use crate::command::{
 };
 use crate::entry::{Actor, Answered, Entry, NodeId, Proposal, RequestId, Stamp};
 use crate::store::MemoryStore;
-use crate::{FIRST_VERSION, apply, cluster, due, system};
+use crate::{FIRST_VERSION, apply, cluster, due};
 
 /// How many old proposals a retry may choose from.
 const PAST_MAX: usize = 300;
@@ -320,10 +320,7 @@ impl Sequence {
                 Command::System(SystemCommand::ClockStep { at })
             }
             48..=50 => {
-                // To 2 stops this program when nobody is left who is asked.
-                let asked = system::supported_by_all(&self.state, self.tick).unwrap_or_default();
-                let most = if asked > 0 { 3 } else { 2 };
-                let to = u32::try_from(self.random.below(most)).unwrap_or_default();
+                let to = u32::try_from(self.random.below(3)).unwrap_or_default();
                 Command::System(SystemCommand::Upgrade { to })
             }
             51..=52 => self.quota(),
