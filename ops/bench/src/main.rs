@@ -1,7 +1,8 @@
 //! nexus beside etcd: three nodes each on loopback, the same load in turn, the same disk.
 //!
 //! nexus is measured by its own `nexus bench`. etcd is Debian's `etcd-server`, written to by its
-//! own gRPC; building this crate needs `protoc` (Debian: `protobuf-compiler`). To run it:
+//! own gRPC; building this crate needs `protoc` and the types that
+//! come with it (Debian: `protobuf-compiler libprotobuf-dev`). To run it:
 //! `cargo build` (nexus), then `cargo run -p nexus-bench -- --nexus target/debug/nexus`.
 
 mod etcd;
