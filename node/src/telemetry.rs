@@ -64,7 +64,12 @@ fn describe() {
     describe_histogram!("nexus_tool_call_seconds", "time of calls by tool");
     describe_counter!("nexus_leader_changes_total", "leaders that this node has seen come");
     describe_counter!("nexus_proposals_total", "writes that were proposed through this node");
-    describe_counter!("nexus_relayed_total", "requests that this node passed on to the leader");
+    describe_counter!("nexus_detours_total", "times that this node called another through a relay");
+    describe_counter!("nexus_detour_circuits_relayed_total", "circuits carried for other members");
+    describe_counter!(
+        "nexus_detour_packets_lost_total",
+        "packets that found a circuit's queue full"
+    );
     describe_histogram!("nexus_commit_seconds", "time from proposal to its answer here");
     describe_histogram!("nexus_fsync_seconds", "time of one flush of the log to disk");
     describe_histogram!("nexus_fsync_group", "writes to the log that one flush covered");

@@ -163,11 +163,6 @@ impl Book {
         self.others().into_iter().map(|node| Whereabouts { node, addresses: at(node) }).collect()
     }
 
-    /// Returns the public key (SPKI DER) of a member.
-    pub(crate) fn public_key(&self, node: NodeId) -> Option<Vec<u8>> {
-        lock(&self.pages).members.get(&node).map(|member| member.public_key.clone())
-    }
-
     /// Returns the other members that this node knows of.
     pub(crate) fn others(&self) -> Vec<NodeId> {
         let pages = lock(&self.pages);
@@ -287,6 +282,10 @@ impl Directory for Book {
             i64::try_from(i128::from(peer.wall_millis) - i128::from(self.clock.wall_millis()));
         pages.clocks.insert(peer.node, ahead.unwrap_or(i64::MAX));
         Ok(())
+    }
+
+    fn members(&self) -> Vec<NodeId> {
+        self.others()
     }
 
     fn addresses(&self, node: NodeId) -> Vec<SocketAddr> {

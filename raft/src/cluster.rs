@@ -1,43 +1,28 @@
 //! The handle that the rest of nexus sees: open, propose, read, watch, status, shut down.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use nexus_domain::command::{ClusterCommand, Role};
 use nexus_domain::{Actor, Command, Fault, NodeId, digest};
 use openraft::async_runtime::WatchReceiver as _;
-use rustls::pki_types::CertificateDer;
-use tokio::sync::{Semaphore, broadcast, watch};
+use tokio::sync::{broadcast, watch};
 
-use crate::book::{Book, Myself};
-use crate::core::{Core, Requests};
-use crate::freshness::Freshness;
-use crate::identity::{Authority, InviteCode, InviteRole, NodeIdentity};
-use crate::link::Link;
-use crate::machine::{Hint, Machine, Progress};
+use crate::core::Core;
+use crate::identity::{InviteCode, InviteRole};
+use crate::machine::Hint;
 use crate::membership::runner;
 use crate::open::{Config, MemberFile, OpenError, Start, prepare};
-use crate::propose::{Committed, ProposeError, Request, WAITING_BYTES_MAX, WAITING_MAX};
-use crate::reach::Reach;
-use crate::read::{Fresh, ReadError, Rounds};
+use crate::propose::{Committed, ProposeError, Request};
+use crate::read::{Fresh, ReadError};
 use crate::renewal::CertificateLife;
-use crate::rpc::client::Factory;
 use crate::rpc::server::Server;
-use crate::snapshot::Snapshots;
-use crate::snapshot::receive::Receiver;
+use crate::start::{around, bind, build, start_raft};
 use crate::status::Status;
-use crate::store::StoreError;
-use crate::store::local::Local;
-use crate::store::log::LogStore;
-use crate::store::rocks;
-use crate::store::state::{StateStore, View};
-use crate::timing::profile;
-use crate::transport::quic::{QuicConfig, QuicTransport};
+use crate::store::state::View;
+use crate::transport::quic::QuicTransport;
 use crate::transport::{Transport, code};
-use crate::types::Raft;
 use crate::{chores, compare, renewal, selftest, upkeep};
 
 /// How long a leader that stops waits for another to take over.
@@ -106,12 +91,18 @@ impl Cluster {
         selftest::pre_vote_can_be_refused(config.jobs.clone()).await.map_err(OpenError::Raft)?;
         let core = build(&config, &member, &identity).await?;
         let quic = bind(&core, &config, &identity)?;
-        core.link.set(Arc::new(quic.clone()));
+        let detours = around(&core, Arc::new(quic.clone()), &identity)?;
+        core.link.set(Arc::new(detours.clone()));
         start_raft(&core, &member).await?;
-        quic.serve(Arc::new(Server { core: core.clone() }));
+        quic.serve(detours.serve(Arc::new(Server { core: core.clone() })));
         let address = core.link.local_address();
         spawn_jobs(&core, &config, &member, address);
-        let renewal = renewal::run(core.clone(), quic.clone(), config.data.clone(), identity);
+        let renewal = renewal::run(
+            core.clone(),
+            [quic.clone(), detours.around().clone()],
+            config.data.clone(),
+            identity,
+        );
         config.jobs.spawn_core("renew certificate", until_stopped(&core, renewal));
         Ok(Self { core, quic })
     }
@@ -395,7 +386,7 @@ pub(crate) fn spawn_jobs(
     let founding = member.founder.then(|| ClusterCommand::Found {
         cluster: member.cluster.clone(),
         authority: member.authority.clone(),
-        public_key: core.key.public_key(),
+        public_key: core.public_key.clone(),
         name: member.name.clone(),
         host: member.host.clone(),
     });
@@ -465,125 +456,4 @@ pub(crate) fn fatal_text(error: &str) -> String {
 /// Returns whether an error's text tells of a full disk: the databases give no code.
 pub(crate) fn is_disk_full(error: &str) -> bool {
     error.contains("No space left on device")
-}
-
-fn bind(
-    core: &Arc<Core>,
-    config: &Config,
-    identity: &NodeIdentity,
-) -> Result<QuicTransport, OpenError> {
-    let config = QuicConfig {
-        bind: config.bind,
-        identity: identity.duplicate()?,
-        jobs: config.jobs.clone(),
-        clock: config.clock.clone(),
-    };
-    Ok(QuicTransport::bind(config, core.book.clone())?)
-}
-
-/// Opens the stores and puts the parts together.
-pub(crate) async fn build(
-    config: &Config,
-    member: &MemberFile,
-    identity: &NodeIdentity,
-) -> Result<Arc<Core>, OpenError> {
-    let io = |source| OpenError::from(StoreError::io(&config.data)(source));
-    let cache = rocks::cache();
-    let log = LogStore::open(&config.data, &cache)?;
-    let state = Arc::new(StateStore::open(&config.data, &cache)?);
-    let snapshots = Arc::new(Snapshots::open(state.root(), config.jobs.clone()).map_err(io)?);
-    let local = Local::open(&config.data)?;
-    let boot = log.next_boot().await.map_err(io)?;
-    let authority =
-        if Authority::is_in(&config.data) { Some(Authority::load(&config.data)?) } else { None };
-    let myself = Myself {
-        node: member.node,
-        cluster: member.cluster.clone(),
-        boot,
-        nonce: u64::from_be_bytes(nexus_rt::unique_bytes()),
-        software: config.software.clone(),
-        authority: CertificateDer::from(member.authority.clone()),
-    };
-    let book = Arc::new(Book::new(myself, log.clone(), config.clock.clone(), local, &member.known));
-    let generation = state.current();
-    let fault = |fault| StoreError::fault(generation.path(), &fault);
-    book.renew(&state).map_err(fault)?;
-    debug_assert_eq!(identity.subject().node, member.node);
-    let recorded = state.view(|view| nexus_domain::cluster::info(view)).map_err(fault)?;
-    let timing = config
-        .timing
-        .or(recorded.map(|info| info.timing))
-        .unwrap_or(nexus_domain::command::Timing::Wired);
-    let progress = Arc::new(Progress::new());
-    let clock = config.clock.clone();
-    let freshness = Freshness::new(member.node, boot, clock, progress.clone());
-    let waiting = usize::try_from(WAITING_MAX).unwrap_or(usize::MAX);
-    let bytes = usize::try_from(WAITING_BYTES_MAX).unwrap_or(usize::MAX);
-    Ok(Arc::new(Core {
-        node: member.node,
-        receiver: Receiver::new(state.root()),
-        book,
-        log,
-        state,
-        snapshots,
-        progress,
-        link: Arc::new(Link::new()),
-        clock: config.clock.clone(),
-        jobs: config.jobs.clone(),
-        profile: profile(timing),
-        authority,
-        raft: OnceLock::new(),
-        refused: Mutex::default(),
-        anchor: Mutex::default(),
-        requests: Requests {
-            next: AtomicU64::new(1),
-            open: Mutex::default(),
-            places: Arc::new(Semaphore::new(waiting)),
-            bytes: Arc::new(Semaphore::new(bytes)),
-        },
-        rounds: Rounds::default(),
-        notices: Arc::default(),
-        freshness: Arc::new(freshness),
-        reach: Reach::new(),
-        key: identity.key().duplicate()?,
-        sightings: Mutex::new(BTreeMap::new()),
-        difference: Mutex::default(),
-        certificate: Mutex::default(),
-        wrong_secrets: Mutex::new(BTreeMap::new()),
-        stopping: watch::Sender::new(false),
-    }))
-}
-
-/// Builds Raft, and makes the first membership if this node founded the cluster.
-pub(crate) async fn start_raft(core: &Arc<Core>, member: &MemberFile) -> Result<(), OpenError> {
-    let fail = |error: String| OpenError::Raft(error);
-    let machine = Machine::new(
-        core.state.clone(),
-        core.log.clone(),
-        core.snapshots.clone(),
-        core.progress.clone(),
-        core.clock.clone(),
-    )?;
-    let config = core.profile.config(&member.cluster).map_err(|error| fail(error.to_string()))?;
-    let network = Factory {
-        node: core.node,
-        transport: core.link.clone(),
-        jobs: core.jobs.clone(),
-        notices: core.notices.clone(),
-        freshness: core.freshness.clone(),
-    };
-    let raft = Raft::build(core.node, Arc::new(config), network, core.log.clone(), machine)
-        .await
-        .map_err(|error| fail(error.to_string()))?;
-    core.freshness.set_metrics(raft.metrics());
-    // Set before it runs; it was empty until now.
-    drop(core.raft.set(raft));
-    core.raft().run();
-    let initialized =
-        core.raft().is_initialized().await.map_err(|error| fail(error.to_string()))?;
-    if member.founder && !initialized {
-        let alone = BTreeMap::from([(core.node, openraft::EmptyNode::new())]);
-        core.raft().initialize(alone).await.map_err(|error| fail(error.to_string()))?;
-    }
-    Ok(())
 }

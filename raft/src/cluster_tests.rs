@@ -3,8 +3,9 @@
 
 mod age;
 mod compare;
+mod detours;
 mod missing;
-mod relays;
+
 mod renewal;
 mod retention;
 mod seek;

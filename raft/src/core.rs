@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use crate::book::Book;
 use crate::compare::Difference;
 use crate::freshness::Freshness;
-use crate::identity::{Authority, NodeKey};
+use crate::identity::Authority;
 use crate::link::Link;
 use crate::machine::Progress;
 use crate::reach::Reach;
@@ -56,8 +56,8 @@ pub(crate) struct Core {
     pub(crate) notices: Arc<Notices>,
     pub(crate) freshness: Arc<Freshness>,
     pub(crate) reach: Reach,
-    /// The node's key: what other members pass on in its name is signed with it.
-    pub(crate) key: NodeKey,
+    /// The node's public key (SPKI DER).
+    pub(crate) public_key: Vec<u8>,
     /// Since when each member has been in its shown state, as this node saw it as leader.
     pub(crate) sightings: Mutex<BTreeMap<NodeId, Sighting>>,
     /// Whose state differs, as this node found as leader.

@@ -65,6 +65,12 @@ impl Transport for Link {
         }
     }
 
+    fn redial(&self, to: NodeId) {
+        if let Some(transport) = self.transport.get() {
+            transport.redial(to);
+        }
+    }
+
     fn local_address(&self) -> Option<SocketAddr> {
         self.transport.get()?.local_address()
     }

@@ -245,7 +245,7 @@ impl Core {
         self.freshness.hopeful();
         let reply = outcome.map_err(ProposeError::Rejected)?;
         let left = WRITE_LIMIT.saturating_sub(begun.elapsed());
-        let applied_here = self.wait_here(index, left).await;
+        let applied_here = self.wait_applied(index, left).await;
         Ok(Committed { reply, index, applied_here, request: id })
     }
 
@@ -332,10 +332,9 @@ impl Core {
                 // Dropping the wait leaves the entry where it is: it may still be done.
                 return tokio::time::timeout(limit, written).await.unwrap_or(Try::Maybe);
             }
-            Way::Direct(leader) => {
-                self.ask_toward(leader, leader, &Call::Propose(bytes.clone()), limit).await
+            Way::There(leader) => {
+                self.ask_toward(leader, &Call::Propose(bytes.clone()), limit).await
             }
-            Way::Relay { by, leader } => self.propose_through(by, leader, bytes, limit).await,
         };
         match answered {
             Ok(answer) => read_answer(answer),
@@ -428,20 +427,17 @@ impl Core {
                 name.map_or_else(|| format!("node {id}"), |member| member.name.clone())
             })
             .collect();
-        let relay = self.reach.failure();
-        let relay = relay.map(|text| format!(" (asked to relay: {text})")).unwrap_or_default();
         if voters == [self.node] {
             return "this node has not become leader yet; try again in a moment".to_owned();
         }
         if voters.is_empty() {
-            return format!(
-                "no leader is reachable, and none has reached this node since it joined: check \
-                 the network{relay}"
-            );
+            return "no leader is reachable, and none has reached this node since it joined: check \
+                    the network"
+                .to_owned();
         }
         format!(
             "no leader is reachable; of {} voters {} must be awake and reachable (the others: {}): \
-             wake them or check the network{relay}",
+             wake them or check the network",
             voters.len(),
             voters.len() / 2 + 1,
             others.join(", ")

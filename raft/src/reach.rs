@@ -1,12 +1,8 @@
-//! The way to the leader: directly, or through a member that reaches it (traps.md 19).
+//! The way to the leader: who leads, by this node's own word or another member's, and whether it
+//! answers.
 //!
-//! The direct way is given up when nothing of the leader answers for as long as a follower waits
-//! for a heartbeat, and used again as soon as the leader answers. A call is never sent again
+//! Which links a call takes is not decided here (`transport/detour.rs`). A call is never sent again
 //! because time passed (traps.md 7): what tells silence from a slow answer is a ping.
-#![expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "whatever was not expected here is answered in one way, whichever it is"
-)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -17,21 +13,19 @@ use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use nexus_domain::NodeId;
 use openraft::async_runtime::WatchReceiver as _;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::core::Core;
-use crate::relay::Challenges;
-use crate::rpc::message::{Answer, Ask, Call};
+use crate::rpc::message::{Answer, Call};
 use crate::store::lock;
 use crate::transport::{CallError, Lane, Transport as _, code};
 use crate::wire::{decode, encode};
 
 /// Members that are asked at once who leads: all voters and some more; the next time others.
 const GUIDES_MAX: usize = 8;
-/// Requests that a node relays at once: with the largest proposals 32 MiB. Beyond, who asks is
-/// told so and asks again.
-const RELAYED_MAX: usize = 256;
+/// How often a question is asked: of the leader that is known, of who it names, and once more.
+const TRIES_MAX: usize = 4;
 
 /// How long a refusal counts after it was last said: some turns of `seek`, and the longest wait of
 /// a write, so that its end still tells why.
@@ -43,12 +37,6 @@ pub(crate) struct Reach {
     ways: Mutex<Ways>,
     /// Where the next round of questions who leads begins.
     next_guide: AtomicUsize,
-    /// Places of requests that this node relays.
-    pub(crate) places: Semaphore,
-    /// What this node as leader demands of relayed proposals.
-    pub(crate) challenges: Mutex<Challenges>,
-    /// The last challenge of a leader.
-    pub(crate) challenge: Mutex<Vec<u8>>,
 }
 
 #[derive(Debug, Default)]
@@ -57,17 +45,11 @@ struct Ways {
     answered: BTreeMap<NodeId, Instant>,
     /// When each member last sent an append.
     heard: BTreeMap<NodeId, Instant>,
-    /// The leader that did not answer directly.
+    /// The leader that did not answer.
     lost: Option<NodeId>,
-    /// The member that last said that it reaches a leader, and that leader.
-    relay: Option<(NodeId, NodeId)>,
-    /// When a leader last answered through a relay.
-    relayed: Option<Instant>,
-    /// Why the last relay did not come about.
-    failure: Option<String>,
     /// Members that are being pinged.
     pinged: BTreeSet<NodeId>,
-    /// What the look for a way that is under way finds.
+    /// What the look for a leader that is under way finds.
     guiding: Option<watch::Receiver<Option<Option<Way>>>>,
 }
 
@@ -77,9 +59,7 @@ pub(crate) enum Way {
     /// This node leads.
     Here,
     /// This one leads, as far as is known.
-    Direct(NodeId),
-    /// `by` says that it reaches `leader`, which this node does not.
-    Relay { by: NodeId, leader: NodeId },
+    There(NodeId),
 }
 
 impl Way {
@@ -87,7 +67,7 @@ impl Way {
     pub(crate) fn leader(self, here: NodeId) -> NodeId {
         match self {
             Self::Here => here,
-            Self::Direct(leader) | Self::Relay { leader, .. } => leader,
+            Self::There(leader) => leader,
         }
     }
 }
@@ -104,13 +84,7 @@ pub(crate) struct Missed {
 impl Reach {
     /// Knows nothing yet.
     pub(crate) fn new() -> Self {
-        Self {
-            ways: Mutex::default(),
-            next_guide: AtomicUsize::new(0),
-            places: Semaphore::new(RELAYED_MAX),
-            challenges: Mutex::default(),
-            challenge: Mutex::default(),
-        }
+        Self { ways: Mutex::default(), next_guide: AtomicUsize::new(0) }
     }
 
     /// Notes that a leader has sent an append.
@@ -123,21 +97,21 @@ impl Reach {
         let mut ways = lock(&self.ways);
         ways.answered.insert(node, Instant::now());
         if ways.lost == Some(node) {
-            (ways.lost, ways.failure) = (None, None);
+            ways.lost = None;
             drop(ways);
-            tracing::info!(leader = node, "the leader answers directly again");
+            tracing::info!(leader = node, "the leader answers again");
         }
     }
 
-    /// Notes that a leader does not answer directly.
+    /// Notes that a leader does not answer.
     pub(crate) fn lose(&self, leader: NodeId) {
         let new = lock(&self.ways).lost.replace(leader) != Some(leader);
         if new {
-            tracing::info!(leader, "the leader does not answer: looking for a relay");
+            tracing::info!(leader, "the leader does not answer");
         }
     }
 
-    /// Returns the leader that does not answer directly.
+    /// Returns the leader that does not answer.
     pub(crate) fn lost(&self) -> Option<NodeId> {
         lock(&self.ways).lost
     }
@@ -146,29 +120,8 @@ impl Reach {
     pub(crate) fn leader_is(&self, leader: NodeId) {
         let mut ways = lock(&self.ways);
         if ways.lost.is_some_and(|lost| lost != leader) {
-            (ways.lost, ways.failure) = (None, None);
+            ways.lost = None;
         }
-    }
-
-    /// Says why the last relay did not come about, while one is needed.
-    pub(crate) fn failure(&self) -> Option<String> {
-        let ways = lock(&self.ways);
-        ways.lost.and_then(|_| ways.failure.clone())
-    }
-
-    /// Notes that a relay did not come about.
-    pub(crate) fn relay_failed(&self, by: NodeId, text: &str) {
-        tracing::debug!(by, "relay: {text}");
-        let mut ways = lock(&self.ways);
-        ways.failure = Some(format!("node {by}: {text}"));
-        if ways.relay.is_some_and(|(relay, _)| relay == by) {
-            ways.relay = None;
-        }
-    }
-
-    fn relay_to(&self, leader: NodeId) -> Option<NodeId> {
-        let relay = lock(&self.ways).relay;
-        relay.filter(|(_, to)| *to == leader).map(|(by, _)| by)
     }
 
     /// Returns when a member last answered.
@@ -176,30 +129,11 @@ impl Reach {
         lock(&self.ways).answered.get(&node).copied()
     }
 
-    /// Notes that a leader has answered through a relay.
-    pub(crate) fn relayed(&self) {
-        lock(&self.ways).relayed = Some(Instant::now());
-    }
-
-    /// Returns whether a leader has answered through a relay so long after one was last heard that
-    /// what it commits does not come here.
-    fn is_cut_off(&self, silence: Duration) -> bool {
-        let ways = lock(&self.ways);
-        let heard = ways.heard.values().max();
-        let later = |at: Instant| heard.is_none_or(|heard| at >= *heard + silence);
-        ways.relayed.is_some_and(later)
-    }
-
     /// Returns whether a member has answered, or sent an append, within this time.
     pub(crate) fn gave_sign(&self, node: NodeId, within: Duration) -> bool {
         let ways = lock(&self.ways);
         let recent = |at: Option<&Instant>| at.is_some_and(|at| at.elapsed() < within);
         recent(ways.answered.get(&node)) || recent(ways.heard.get(&node))
-    }
-
-    /// Returns whether a leader has answered through a relay within this time.
-    fn relayed_within(&self, within: Duration) -> bool {
-        lock(&self.ways).relayed.is_some_and(|at| at.elapsed() < within)
     }
 
     /// Returns whether any leader has sent an append within this time.
@@ -237,7 +171,7 @@ impl Reach {
     }
 }
 
-/// A look for a way, shared by all who need one.
+/// A look for a leader, shared by all who need one.
 enum Guiding {
     Look(watch::Sender<Option<Option<Way>>>),
     Wait(watch::Receiver<Option<Option<Way>>>),
@@ -290,39 +224,74 @@ impl Core {
         })
     }
 
-    /// Calls the leader, or a relay on the way to it, and gives up when it falls silent or another
-    /// member leads.
+    /// Asks the leader.
+    ///
+    /// # Errors
+    /// Why no leader answered; also when this node leads itself.
+    pub(crate) async fn ask_leader(&self, call: &Call, limit: Duration) -> Result<Answer, String> {
+        let mut told = None;
+        let mut last = "no leader is known".to_owned();
+        for _ in 0..TRIES_MAX {
+            let leader = match self.way(told.take()).await {
+                None => return Err(last),
+                Some(Way::Here) => return Err("this node leads itself".to_owned()),
+                Some(Way::There(leader)) => leader,
+            };
+            match self.ask_toward(leader, call, limit).await {
+                Ok(Answer::NotLeader { leader, maybe_written }) => {
+                    told = (leader > 0 && leader != self.node).then_some(leader);
+                    last = "the leader has just changed".to_owned();
+                    if maybe_written && !repeats(call) {
+                        return Err(last);
+                    }
+                }
+                Ok(Answer::Failed { text, .. }) => return Err(text),
+                Ok(answer) => return Ok(answer),
+                Err(Missed { sent, text }) => {
+                    last = text;
+                    if sent && !repeats(call) {
+                        return Err(last);
+                    }
+                }
+            }
+        }
+        Err(last)
+    }
+
+    /// Calls the leader, and gives up when it falls silent or another member leads.
     ///
     /// # Errors
     /// What was missed, and whether it may have been handled.
     pub(crate) async fn ask_toward(
         &self,
-        to: NodeId,
         leader: NodeId,
         call: &Call,
         limit: Duration,
     ) -> Result<Answer, Missed> {
         let silence = self.profile.silence();
         // Who gave no sign is asked for one first: what cannot arrive is then certainly not sent.
-        let sign = match call {
+        let sign = if repeats(call) {
+            self.reach.gave_sign(leader, silence)
+        } else {
             // What is not asked twice needs an answer: who is heard may yet not be reached.
-            Call::Admit(_) | Call::Relay(Ask::Admit(_)) => self.reach.has_answered(to, silence),
-            _ => self.reach.gave_sign(to, silence),
+            self.reach.has_answered(leader, silence)
         };
-        if !sign && let Err(error) = self.ping(to, (silence / 2).min(limit)).await {
-            self.missed(to, leader, &error);
+        if !sign && let Err(error) = self.ping(leader, (silence / 2).min(limit)).await {
+            self.missed(leader, &error);
             return Err(Missed { sent: false, text: error.to_string() });
         }
         let answered = tokio::select! {
             biased;
-            answered = self.ask(to, call, limit) => answered,
+            answered = self.ask(leader, call, limit) => answered,
             () = self.another_leads(leader) => {
                 return Err(Missed { sent: true, text: "another member leads now".to_owned() });
             }
-            () = self.falls_silent(to) => Err(CallError::TimedOut { node: to, sent: true }),
+            () = self.falls_silent(leader) => {
+                Err(CallError::TimedOut { node: leader, sent: true })
+            }
         };
         answered.map_err(|error| {
-            self.missed(to, leader, &error);
+            self.missed(leader, &error);
             Missed { sent: !error.certainly_not_sent(), text: error.to_string() }
         })
     }
@@ -345,16 +314,13 @@ impl Core {
         }
     }
 
-    /// Draws from a call that failed what it says of the way.
-    fn missed(&self, to: NodeId, leader: NodeId, error: &CallError) {
-        tracing::debug!(to, leader, "{error}");
-        if to != leader {
-            return self.reach.relay_failed(to, &error.to_string());
-        }
+    /// Draws from a call that failed whether the leader is there.
+    fn missed(&self, leader: NodeId, error: &CallError) {
+        tracing::debug!(leader, "{error}");
         let unreached = match error {
             CallError::Unreachable { .. } => true,
             // One whose answer only takes long answers pings.
-            CallError::TimedOut { .. } => !self.reach.has_answered(to, self.profile.silence()),
+            CallError::TimedOut { .. } => !self.reach.has_answered(leader, self.profile.silence()),
             // A refusal is an answer; and a connection that broke is made anew by the next call.
             CallError::Refused { .. } | CallError::TooLarge { .. } | CallError::Broken { .. } => {
                 false
@@ -408,33 +374,24 @@ impl Core {
         let known = told.or_else(|| self.leader());
         match known {
             Some(leader) if leader == self.node => return Some(Way::Here),
-            Some(leader) if self.reach.lost() != Some(leader) => return Some(Way::Direct(leader)),
-            Some(leader) => {
-                if let Some(by) = self.reach.relay_to(leader) {
-                    return Some(Way::Relay { by, leader });
-                }
-            }
-            None => {}
+            Some(leader) if self.reach.lost() != Some(leader) => return Some(Way::There(leader)),
+            // Raft goes on naming a leader that died: others may know a newer one.
+            Some(_) | None => {}
         }
         let found = tokio::select! {
             biased;
             found = self.shared_guide() => found,
             () = self.leader_change(self.leader(), self.profile.silence()) => None,
         };
-        if let Some(Way::Relay { by, leader }) = found {
-            tracing::debug!(by, leader, "a relay to the leader was found");
-            lock(&self.reach.ways).relay = Some((by, leader));
-        }
-        // Without a relay the direct way may still work again; and this node may lead by now.
+        // Without a better word the lost one is asked again; and this node may lead by now.
         found.or_else(|| told.or_else(|| self.leader()).map(|leader| self.way_to(leader)))
     }
 
-    /// Returns the way to a leader without a relay: none is needed to this node itself.
     fn way_to(&self, leader: NodeId) -> Way {
-        if leader == self.node { Way::Here } else { Way::Direct(leader) }
+        if leader == self.node { Way::Here } else { Way::There(leader) }
     }
 
-    /// Looks for a way as [`Core::guide`] does, one for all who look at the same time.
+    /// Looks for a leader as [`Core::guide`] does, one for all who look at the same time.
     async fn shared_guide(&self) -> Option<Way> {
         loop {
             match self.reach.begin_guide() {
@@ -453,26 +410,20 @@ impl Core {
         }
     }
 
-    /// Asks other members who leads, and whether they reach it; the first of use counts.
+    /// Asks other members who leads; the first answer of use counts.
     async fn guide(&self) -> Option<Way> {
         let limit = self.profile.silence() / 2;
         let asking = self
             .guides()
             .into_iter()
-            .map(|node| async move { (node, self.ask(node, &Call::Ping, limit).await) });
+            .map(|node| async move { self.ask(node, &Call::Ping, limit).await });
         let mut asking: FuturesUnordered<_> = asking.collect();
-        while let Some((by, answer)) = asking.next().await {
-            let Ok(Answer::Here { leader, reaches }) = answer else { continue };
-            if leader == 0 || leader == self.node {
-                continue;
+        while let Some(answer) = asking.next().await {
+            let Ok(Answer::Here { leader }) = answer else { continue };
+            let is_news = leader > 0 && leader != self.node && self.reach.lost() != Some(leader);
+            if is_news {
+                return Some(Way::There(leader));
             }
-            if self.reach.lost() != Some(leader) {
-                return Some(Way::Direct(leader));
-            }
-            if reaches {
-                return Some(Way::Relay { by, leader });
-            }
-            self.reach.relay_failed(by, "does not reach the leader either");
         }
         None
     }
@@ -493,12 +444,7 @@ impl Core {
 
     /// Answers who asks whether this node is there.
     pub(crate) fn here(&self) -> Answer {
-        let leader = self.leader();
-        let reaches = leader.is_some_and(|leader| {
-            let hears = self.reach.gave_sign(leader, self.profile.silence());
-            leader == self.node || (hears && self.reach.lost() != Some(leader))
-        });
-        Answer::Here { leader: leader.unwrap_or(0), reaches }
+        Answer::Here { leader: self.leader().unwrap_or(0) }
     }
 
     /// Returns whether this node leads, or has heard a leader within the time of a failover.
@@ -511,8 +457,7 @@ impl Core {
         if self.leads() {
             return self.leads_quorum();
         }
-        let failover = self.profile.failover;
-        self.reach.heard_within(failover) || self.reach.relayed_within(failover)
+        self.reach.heard_within(self.profile.failover)
     }
 
     /// Returns why another member refuses this node, while one does.
@@ -524,21 +469,10 @@ impl Core {
         let lasting = refused.as_ref().filter(|(_, at)| at.elapsed() < REFUSAL_LASTS);
         lasting.map(|(text, _)| text.clone())
     }
+}
 
-    /// Waits until an index is applied here, unless the log does not come here.
-    pub(crate) async fn wait_here(&self, index: u64, limit: Duration) -> bool {
-        tokio::select! {
-            biased;
-            applied = self.wait_applied(index, limit) => applied,
-            () = self.log_ends() => false,
-        }
-    }
-
-    /// Waits until it is shown that the log does not come here although a leader is at work.
-    async fn log_ends(&self) {
-        let silence = self.profile.silence();
-        while !self.reach.is_cut_off(silence) {
-            tokio::time::sleep(silence / 8).await;
-        }
-    }
+/// Returns whether a call may be sent again although it may have been handled: a join counts wrong
+/// secrets.
+fn repeats(call: &Call) -> bool {
+    !matches!(call, Call::Admit(_))
 }

@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::core::Core;
-use crate::rpc::message::{Answer, Ask};
+use crate::rpc::message::{Answer, Call};
 use crate::store::lock;
 use crate::store::state::View;
 
@@ -103,7 +103,7 @@ impl Core {
             match tokio::time::timeout(left, self.round()).await {
                 Ok(Ok(round)) => {
                     let left = patience.saturating_sub(begun.elapsed());
-                    return self.wait_here(round.index, left).await;
+                    return self.wait_applied(round.index, left).await;
                 }
                 Ok(Err(())) => tokio::time::sleep(ROUND_PAUSE).await,
                 Err(_elapsed) => return false,
@@ -190,7 +190,7 @@ impl Core {
         if self.leads() {
             return self.lead_index().await;
         }
-        match self.ask_leader(&Ask::ReadIndex).await? {
+        match self.ask_leader(&Call::ReadIndex, self.profile.round()).await? {
             Answer::ReadIndex { index } => Ok(index),
             _ => Err("the leader answered something else".to_owned()),
         }

@@ -35,7 +35,7 @@ pub struct CertificateLife {
 /// Runs until the node stops.
 pub(crate) async fn run(
     core: Arc<Core>,
-    quic: QuicTransport,
+    quic: [QuicTransport; 2],
     data: PathBuf,
     mut identity: NodeIdentity,
 ) {
@@ -67,7 +67,7 @@ impl Core {
     async fn renew_certificate(
         &self,
         old: &NodeIdentity,
-        quic: &QuicTransport,
+        quic: &[QuicTransport],
         data: &std::path::Path,
     ) -> Result<NodeIdentity, String> {
         let members = self.state.view(|view| nexus_domain::cluster::members(view));
@@ -79,7 +79,9 @@ impl Core {
         let renewed = self.jobs.blocking("save certificate", save).await;
         let renewed = renewed.map_err(|error| error.to_string())?;
         let renewed = renewed.map_err(|error| with_sources(&error))?;
-        quic.renew(&renewed).map_err(|error| error.to_string())?;
+        for quic in quic {
+            quic.renew(&renewed).map_err(|error| error.to_string())?;
+        }
         tracing::info!(ends = renewed.subject().not_after, "certificate: renewed");
         Ok(renewed)
     }

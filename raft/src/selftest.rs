@@ -56,6 +56,8 @@ impl Transport for Refusing {
 
     fn disconnect(&self, _to: NodeId) {}
 
+    fn redial(&self, _to: NodeId) {}
+
     fn local_address(&self) -> Option<SocketAddr> {
         None
     }

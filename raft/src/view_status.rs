@@ -6,7 +6,7 @@ use std::time::Duration;
 use nexus_domain::NodeId;
 
 use crate::core::Core;
-use crate::rpc::message::{Answer, Ask};
+use crate::rpc::message::{Answer, Call};
 use crate::status::{MemberRole, MemberState, MemberStatus, Status};
 use crate::store::lock;
 use openraft::Instant as _;
@@ -26,7 +26,8 @@ impl Core {
         if self.hopeless() {
             self.probe();
         } else {
-            let asked = tokio::time::timeout(self.profile.round(), self.ask_leader(&Ask::Status));
+            let limit = self.profile.round();
+            let asked = tokio::time::timeout(limit, self.ask_leader(&Call::Status, limit));
             if let Ok(Ok(Answer::Status(status))) = asked.await {
                 return Status { node: self.node, ..status };
             }

@@ -52,6 +52,7 @@ both!(
     an_old_boot_is_refused_with_the_owners_words,
     a_removed_member_is_refused_at_once,
     disconnect_breaks_streams_and_the_next_call_dials,
+    redial_breaks_what_this_side_has_dialled_and_nothing_else,
 );
 
 async fn a_call_is_answered_on_every_lane(world: World) {
@@ -287,6 +288,24 @@ async fn disconnect_breaks_streams_and_the_next_call_dials(world: World) {
     let ended = timeout(LIMIT, stream.receiver.recv()).await.unwrap();
     assert!(matches!(ended, Some(Err(_))), "{ended:?}");
     one.call(2, Lane::Log, say(ECHO, b"anew"), LIMIT).await.unwrap();
+}
+
+async fn redial_breaks_what_this_side_has_dialled_and_nothing_else(world: World) {
+    let one = world.start(1).await;
+    let two = world.start(2).await;
+    let mut out = one.transport.open(2, Lane::Log, ECHO_STREAM, LIMIT).await.unwrap();
+    let mut back = two.transport.open(1, Lane::Log, ECHO_STREAM, LIMIT).await.unwrap();
+    for stream in [&mut out, &mut back] {
+        stream.sender.send(Bytes::from_static(b"there?")).await.unwrap();
+        stream.receiver.recv().await.unwrap().unwrap();
+    }
+    one.transport.redial(2);
+    let ended = timeout(LIMIT, out.receiver.recv()).await.unwrap();
+    assert!(matches!(ended, Some(Err(_))), "{ended:?}");
+    one.call(2, Lane::Log, say(ECHO, b"anew"), LIMIT).await.unwrap();
+    back.sender.send(Bytes::from_static(b"still there?")).await.unwrap();
+    let answer = timeout(LIMIT, back.receiver.recv()).await.unwrap();
+    assert!(matches!(answer, Some(Ok(_))), "{answer:?}");
 }
 
 #[path = "transport_world/memory_only.rs"]

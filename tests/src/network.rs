@@ -79,6 +79,30 @@ impl Network {
         self.inside(&format!("link set p{number} down")).expect("a port can be set down");
     }
 
+    /// Lets two hosts not hear each other, while both hear all the others.
+    ///
+    /// # Panics
+    /// When the switch does not do so.
+    pub fn part(&self, one: u8, other: u8) {
+        self.isolate([one, other], "on");
+    }
+
+    /// Lets them hear each other again.
+    ///
+    /// # Panics
+    /// When the switch does not do so.
+    pub fn rejoin(&self, one: u8, other: u8) {
+        self.isolate([one, other], "off");
+    }
+
+    /// Isolated ports hear all but one another.
+    fn isolate(&self, ports: [u8; 2], word: &str) {
+        for number in ports {
+            let set = self.inside(&format!("link set p{number} type bridge_slave isolated {word}"));
+            set.expect("a port can be isolated");
+        }
+    }
+
     /// Plugs it in again.
     ///
     /// # Panics

@@ -1,4 +1,5 @@
-//! Three machines on one LAN with multicast find each other by code alone, and a cable is pulled.
+//! Three machines on one LAN with multicast find each other by code alone, cables are pulled, and
+//! two machines lose each other while the third reaches both.
 //!
 //! Skipped, with a line that says why, where network namespaces cannot be made.
 #![cfg(target_os = "linux")]
@@ -124,6 +125,42 @@ async fn machines_join_by_code_alone_and_a_cable_is_pulled() {
     let follower =
         members.map(|member| text(&member["name"])).find(|name| status["leader"] != **name);
     pull_the_cable(&mut lan, &follower.unwrap(), "a follower's").await;
+    part_a_follower_from_the_leader(&lan).await;
+}
+
+/// Lets the leader and a follower not hear each other: both work on, through the third.
+async fn part_a_follower_from_the_leader(lan: &Lan) {
+    let status = all_agree(&lan.nodes).await;
+    let leader = text(&status["leader"]);
+    let leads = |node: &&Node| node.name() == leader;
+    let (leading, followers): (Vec<&Node>, Vec<&Node>) = lan.nodes.iter().partition(leads);
+    let (leading, parted) = (leading[0], followers[0]);
+    let [one, other] = [leading, parted].map(|node| lan.number(node.name()));
+    lan.network.part(one, other);
+
+    let since = Instant::now();
+    for count in 1..=3 {
+        say(parted, &format!("around {count}")).await;
+        let read = newest(parted).await;
+        let last = texts(&read).pop();
+        assert_eq!((read.get("stale"), last), (None, Some(format!("around {count}"))), "{read:#}");
+    }
+    let gap = since.elapsed();
+    // Its log goes on without a word of its own, and it is no nuisance: nobody else leads.
+    let message = say(leading, "to all").await;
+    wait::until("what the leader said", LIMIT, async || {
+        let read = newest(parted).await;
+        let has_it = read.get("stale").is_none() && texts(&read).last() == Some(&"to all".into());
+        if has_it { Ok(()) } else { Err(format!("message {message}: {read:#}")) }
+    })
+    .await;
+    let after = all_agree(&lan.nodes).await;
+    assert_eq!((&after["leader"], &after["term"]), (&status["leader"], &status["term"]));
+
+    lan.network.rejoin(one, other);
+    say(parted, "directly").await;
+    all_agree(&lan.nodes).await;
+    eprintln!("leader and follower parted: three writes and reads in {} ms", gap.as_millis());
 }
 
 /// Cuts one host off: it reads what it knows and says so, the others go on; then all is as before.

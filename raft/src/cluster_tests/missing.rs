@@ -58,7 +58,7 @@ async fn a_node_that_becomes_leader_while_it_looks_for_one_does_not_call_itself(
     };
     let (of_two, of_three) = futures::future::join(looks(&two), looks(&three)).await;
     for (node, ways) in [(&two, of_two), (&three, of_three)] {
-        assert!(!ways.contains(&Some(Way::Direct(node.id()))), "node {}: {ways:?}", node.id());
+        assert!(!ways.contains(&Some(Way::There(node.id()))), "node {}: {ways:?}", node.id());
     }
     assert_eq!((two.core.refused(), three.core.refused()), (None, None));
 }

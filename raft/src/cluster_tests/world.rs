@@ -11,16 +11,18 @@ use rustls::pki_types::CertificateDer;
 use tempfile::TempDir;
 
 use super::{config, wait_for};
-use crate::cluster::{build, spawn_jobs, start_raft};
+use crate::cluster::spawn_jobs;
 use crate::core::Core;
 use crate::identity::{Fingerprint, InviteCode, InviteRole, NodeIdentity, NodeKey};
 use crate::open::{MemberFile, prepare};
 use crate::propose::{Committed, ProposeError, Request};
 use crate::rpc::message::{JoinAnswer, JoinRequest};
 use crate::rpc::server::Server;
+use crate::start::{around, build, start_raft};
 use crate::status::MemberRole;
 use crate::transport::Transport as _;
-use crate::transport::memory::MemoryNet;
+use crate::transport::detour::Detours;
+use crate::transport::memory::{MemoryNet, MemoryTransport};
 use crate::types::Payload;
 use crate::{Config, Role, Start};
 
@@ -33,6 +35,8 @@ pub(super) struct World {
 /// A node with its folder; it stops when this is dropped.
 pub(super) struct Node {
     pub(super) core: Arc<Core>,
+    pub(super) detours: Detours,
+    pub(super) transport: MemoryTransport,
     jobs: Jobs,
     _folder: TempDir,
 }
@@ -54,11 +58,12 @@ async fn start(
     let (book, jobs) = (core.book.clone(), config.jobs.clone());
     let key = identity.key().public_key();
     let transport = net.attach_with_key(core.node, book, jobs.clone(), key);
-    core.link.set(Arc::new(transport.clone()));
+    let detours = around(&core, Arc::new(transport.clone()), &identity).unwrap();
+    core.link.set(Arc::new(detours.clone()));
     start_raft(&core, &member).await.unwrap();
-    transport.serve(Arc::new(Server { core: core.clone() }));
+    transport.serve(detours.serve(Arc::new(Server { core: core.clone() })));
     spawn_jobs(&core, &config, &member, transport.local_address());
-    Node { core, jobs, _folder: folder }
+    Node { core, detours, transport, jobs, _folder: folder }
 }
 
 impl World {

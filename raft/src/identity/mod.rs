@@ -20,7 +20,6 @@ pub use invite::{InviteCode, InviteError, InviteRole, SecretHash};
 pub use node::{IdentityError, NodeIdentity, NodeKey, join_proof_is_valid};
 pub use pin::{Fingerprint, Subject, SubjectError};
 
-pub(crate) use node::relayed_is_valid;
 pub(crate) use pin::lenient_time;
 
 #[cfg(test)]

@@ -23,9 +23,6 @@ const CERTIFICATE_FILE: &str = "node.crt";
 /// for nothing else.
 const JOIN_PROOF_LABEL: &[u8] = b"nexus join proof v1\0";
 
-/// The same for what a node lets other members pass on in its name.
-const RELAYED_LABEL: &[u8] = b"nexus relayed proposal v1\0";
-
 /// Why a node's identity could not be made, loaded or saved.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
@@ -104,11 +101,6 @@ impl NodeKey {
         self.pair.sign(&labelled(JOIN_PROOF_LABEL, binding)).map_err(key_error)
     }
 
-    /// Signs what another member is to pass on in this node's name.
-    pub(crate) fn sign_relayed(&self, statement: &[u8]) -> Result<Vec<u8>, IdentityError> {
-        self.pair.sign(&labelled(RELAYED_LABEL, statement)).map_err(key_error)
-    }
-
     /// Returns a copy: the private half is copied too.
     ///
     /// # Errors
@@ -138,11 +130,6 @@ impl NodeKey {
 #[must_use]
 pub fn join_proof_is_valid(public_key: &[u8], binding: &[u8; 32], proof: &[u8]) -> bool {
     verifies(public_key, &labelled(JOIN_PROOF_LABEL, binding), proof)
-}
-
-/// Checks a signature made by [`NodeKey::sign_relayed`] against the public key (SPKI DER).
-pub(crate) fn relayed_is_valid(public_key: &[u8], statement: &[u8], signature: &[u8]) -> bool {
-    verifies(public_key, &labelled(RELAYED_LABEL, statement), signature)
 }
 
 fn verifies(public_key: &[u8], message: &[u8], signature: &[u8]) -> bool {

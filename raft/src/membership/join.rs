@@ -18,7 +18,7 @@ use nexus_domain::{Actor, Command, NodeId, Rejection, Reply};
 use crate::core::Core;
 use crate::identity::SecretHash;
 use crate::propose::{ProposeError, Request};
-use crate::rpc::message::{Answer, Ask, Call, JoinAnswer, JoinRequest, KnownMember};
+use crate::rpc::message::{Answer, Call, JoinAnswer, JoinRequest, KnownMember};
 use crate::store::lock;
 use crate::transport::{Lane, Transport as _};
 use crate::wire::{decode, encode};
@@ -34,7 +34,7 @@ impl Core {
         if self.leads() {
             return self.admit_machine(request).await;
         }
-        match self.ask_leader(&Ask::Admit(request)).await {
+        match self.ask_leader(&Call::Admit(request), PASS_LIMIT).await {
             Ok(Answer::Joined(answer)) => answer,
             Ok(_) => JoinAnswer::Later("the leader answered something else".to_owned()),
             Err(text) if self.leader().is_none() => {

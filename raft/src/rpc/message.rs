@@ -93,53 +93,9 @@ pub(crate) enum Call {
         #[n(1)]
         majority: Option<WireDigests>,
     },
-    /// The asker does not reach the leader: the member that is asked passes this on to it, and to
-    /// nobody else (traps.md 19).
-    #[n(20)]
-    Relay(#[n(0)] Ask),
-    /// A proposal that a member passes on for another one.
-    #[n(21)]
-    Relayed {
-        /// The node whose certificate brought it to the member that passes it on.
-        #[n(0)]
-        origin: u64,
-        #[n(1)]
-        proposal: SignedProposal,
-    },
     /// Are you there, and who leads?
-    #[n(22)]
+    #[n(20)]
     Ping,
-}
-
-/// What a member asks of the leader, directly or through another member.
-#[derive(Clone, Debug, Encode, Decode)]
-pub(crate) enum Ask {
-    /// As [`Call::Propose`], signed, because another member brings it.
-    #[n(0)]
-    Propose(#[n(0)] SignedProposal),
-    /// As [`Call::ReadIndex`].
-    #[n(1)]
-    ReadIndex,
-    /// As [`Call::Status`].
-    #[n(2)]
-    Status,
-    /// As [`Call::Admit`].
-    #[n(3)]
-    Admit(#[n(0)] JoinRequest),
-}
-
-/// A proposal that proves from which node it is, whoever brings it.
-#[derive(Clone, Debug, Encode, Decode)]
-pub(crate) struct SignedProposal {
-    /// The proposal, encoded by the domain's codec.
-    #[cbor(n(0), with = "crate::wire::bytes_codec")]
-    pub(crate) proposal: Bytes,
-    /// The leader's challenge that the signature answers.
-    #[cbor(n(1), with = "minicbor::bytes")]
-    pub(crate) challenge: Vec<u8>,
-    /// The origin's signature over both, itself and the cluster.
-    #[cbor(n(2), with = "minicbor::bytes")]
-    pub(crate) signature: Vec<u8>,
 }
 
 /// The answer to a [`Call`].
@@ -228,27 +184,12 @@ pub(crate) enum Answer {
         #[n(0)]
         kept: Option<WireDigests>,
     },
-    /// The relay did not come about: the request has certainly had no effect.
-    #[n(20)]
-    NotRelayed {
-        #[n(0)]
-        text: String,
-        /// Whether it may be tried again in a moment.
-        #[n(1)]
-        busy: bool,
-    },
-    /// The signature of a relayed proposal must answer this challenge; nothing was written.
-    #[n(21)]
-    Challenge(#[cbor(n(0), with = "minicbor::bytes")] Vec<u8>),
     /// This node is there.
-    #[n(22)]
+    #[n(20)]
     Here {
         /// The leader that it knows of (0: none).
         #[n(0)]
         leader: u64,
-        /// Whether it leads, or reaches the leader as far as it knows.
-        #[n(1)]
-        reaches: bool,
     },
 }
 

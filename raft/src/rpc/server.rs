@@ -92,8 +92,6 @@ fn check_speaker(call: &Call, from: NodeId) -> Result<(), Refusal> {
         | Call::Addresses
         | Call::Certify { .. }
         | Call::Digest { .. }
-        | Call::Relay(_)
-        | Call::Relayed { .. }
         | Call::Ping => return Ok(()),
     };
     check_vote(claimed, from)
@@ -271,8 +269,6 @@ impl Core {
             Call::Addresses => Answer::Addresses(self.book.whereabouts()),
             Call::Certify { node } => self.certify(node),
             Call::Digest { index, majority } => self.answer_digest(from, index, majority).await,
-            Call::Relay(ask) => self.relay(from, ask).await,
-            Call::Relayed { origin, proposal } => self.relayed(from, origin, &proposal).await,
             Call::Ping => self.here(),
             other => unexpected(&other),
         }

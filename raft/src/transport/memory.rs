@@ -486,6 +486,11 @@ impl Transport for MemoryTransport {
         self.net.lock().break_connections(|a, b| (a, b) == (us, to) || (a, b) == (to, us));
     }
 
+    fn redial(&self, to: NodeId) {
+        let us = self.node;
+        self.net.lock().break_connections(|a, b| (a, b) == (us, to));
+    }
+
     fn local_address(&self) -> Option<SocketAddr> {
         Some(MemoryNet::address(self.node))
     }

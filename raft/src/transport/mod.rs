@@ -13,8 +13,10 @@
 //! - lanes do not wait behind one another, and a frame is refused by its length before memory is
 //!   taken for it.
 //!
-//! [`quic`] is the real one, [`memory`] an in-process network with faults for tests.
+//! [`quic`] is the real one, [`memory`] an in-process network with faults for tests; `detour`
+//! leads either around links that are broken.
 
+pub(crate) mod detour;
 pub mod frame;
 mod hello;
 pub mod memory;
@@ -276,6 +278,9 @@ pub trait Transport: Send + Sync + fmt::Debug + 'static {
     /// Drops all connections to and from a node and forgets failed tries; the next use dials.
     fn disconnect(&self, to: NodeId);
 
+    /// Drops the connections that this node has dialled to another; the next use dials.
+    fn redial(&self, to: NodeId);
+
     /// Returns the address that peers can reach, if there is one.
     fn local_address(&self) -> Option<SocketAddr>;
 
@@ -330,6 +335,9 @@ pub trait Directory: Send + Sync + 'static {
     ///
     /// A [`Refusal`] that the peer is shown.
     fn check_hello(&self, peer: &Hello) -> Result<(), Refusal>;
+
+    /// Returns the other members.
+    fn members(&self) -> Vec<NodeId>;
 
     /// Returns the addresses of a node, best first.
     fn addresses(&self, node: NodeId) -> Vec<SocketAddr>;

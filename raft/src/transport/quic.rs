@@ -31,7 +31,8 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use nexus_rt::{CancellationToken, Clock, Jobs};
 use quinn::congestion::CubicConfig;
-use quinn::{Connection, ConnectionError, Endpoint, IdleTimeout, TransportConfig, VarInt};
+use quinn::{Connection, ConnectionError, Endpoint, EndpointConfig, IdleTimeout, ServerConfig};
+use quinn::{TransportConfig, VarInt};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use self::accept::{Acceptor, Inbound};
@@ -158,21 +159,43 @@ impl QuicTransport {
     ///
     /// [`StartError`] when the address cannot be bound or the identity cannot be used.
     pub fn bind(config: QuicConfig, directory: Arc<dyn Directory>) -> Result<Self, StartError> {
-        let QuicConfig { bind, identity, jobs, clock } = config;
+        let address = config.bind;
+        let bind = |endpoint, server| {
+            Endpoint::new(endpoint, server, socket::bind(address)?, Arc::new(quinn::TokioRuntime))
+        };
+        Self::start(config, directory, bind)
+    }
+
+    /// Uses a socket that is none of the operating system's.
+    ///
+    /// # Errors
+    ///
+    /// As [`QuicTransport::bind`]; the address in the configuration is not used.
+    pub(super) fn over(
+        socket: Arc<dyn quinn::AsyncUdpSocket>,
+        config: QuicConfig,
+        directory: Arc<dyn Directory>,
+    ) -> Result<Self, StartError> {
+        let bind = |endpoint, server| {
+            let runtime = Arc::new(quinn::TokioRuntime);
+            Endpoint::new_with_abstract_socket(endpoint, server, socket, runtime)
+        };
+        Self::start(config, directory, bind)
+    }
+
+    fn start(
+        config: QuicConfig,
+        directory: Arc<dyn Directory>,
+        bind: impl FnOnce(EndpointConfig, Option<ServerConfig>) -> io::Result<Endpoint>,
+    ) -> Result<Self, StartError> {
+        let QuicConfig { bind: address, identity, jobs, clock } = config;
         let tls = Tls::new(&identity, clock, Arc::clone(&directory))?;
-        let mut server = quinn::ServerConfig::with_crypto(Arc::new(tls.server()?));
+        let mut server = ServerConfig::with_crypto(Arc::new(tls.server()?));
         server.transport_config(member_transport());
         // A peer whose address changes dials anew; the old path only lingers.
         server.migration(false);
-        let bind_error = |source| StartError::Bind { address: bind, source };
-        let socket = socket::bind(bind).map_err(bind_error)?;
-        let endpoint = Endpoint::new(
-            ids::endpoint_config(identity.key()),
-            Some(server),
-            socket,
-            Arc::new(quinn::TokioRuntime),
-        )
-        .map_err(bind_error)?;
+        let endpoint = bind(ids::endpoint_config(identity.key()), Some(server))
+            .map_err(|source| StartError::Bind { address, source })?;
         let stop = jobs.token().child_token();
         let shared = Shared {
             endpoint,
@@ -238,6 +261,10 @@ impl Transport for QuicTransport {
 
     fn disconnect(&self, to: NodeId) {
         self.shared.disconnect(|node| node == to, "disconnected");
+    }
+
+    fn redial(&self, to: NodeId) {
+        self.shared.pool.disconnect(|node| node == to, "dialling anew");
     }
 
     fn local_address(&self) -> Option<SocketAddr> {

@@ -217,6 +217,10 @@ impl Directory for Known {
         Ok(())
     }
 
+    fn members(&self) -> Vec<NodeId> {
+        self.cluster.keys.lock().unwrap().keys().copied().collect()
+    }
+
     fn addresses(&self, node: NodeId) -> Vec<SocketAddr> {
         self.cluster.addresses.lock().unwrap().get(&node).cloned().unwrap_or_default()
     }
