@@ -140,7 +140,8 @@ async fn a_node_that_never_reached_the_leader_gets_its_snapshot_around() {
     four.register("mcp-four").await.unwrap();
     works(&four, "mcp-four", 2).await;
     on_detour(&world.one, &four, &two).await;
-    assert_eq!(four.core.snapshots.newest_folder().map(|it| it.manifest().index()), Some(upto));
+    let installed = four.core.snapshots.newest_folder().map(|it| it.manifest().index());
+    assert!(installed >= Some(upto), "{installed:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
