@@ -236,6 +236,38 @@ pub struct Manifest {
     pub feature_tier: FeatureTier,
 }
 
+impl Manifest {
+    /// Sets the fields that a patch gives.
+    pub fn set(&mut self, patch: &Patch) {
+        fn set<T: Clone>(field: &mut T, given: Option<&T>) {
+            if let Some(given) = given {
+                field.clone_from(given);
+            }
+        }
+        fn set_optional<T: Clone>(field: &mut Option<T>, given: &Option<T>) {
+            if given.is_some() {
+                field.clone_from(given);
+            }
+        }
+        set(&mut self.name, patch.name.as_ref());
+        set(&mut self.description, patch.description.as_ref());
+        set(&mut self.tech_stack, patch.tech_stack.as_ref());
+        set(&mut self.relations, patch.relations.as_ref());
+        set(&mut self.repository_url, patch.repository_url.as_ref());
+        set(&mut self.local_path, patch.local_path.as_ref());
+        set(&mut self.endpoints, patch.endpoints.as_ref());
+        set(&mut self.api_spec, patch.api_spec.as_ref());
+        set_optional(&mut self.billing, &patch.billing);
+        set_optional(&mut self.last_updated, &patch.last_updated);
+        set_optional(&mut self.api_dependencies, &patch.api_dependencies);
+        set_optional(&mut self.gateway_compatibility, &patch.gateway_compatibility);
+        set_optional(&mut self.api_versions, &patch.api_versions);
+        if patch.feature_tier != FeatureTier::Unsaid {
+            self.feature_tier = patch.feature_tier;
+        }
+    }
+}
+
 /// The fields of a manifest that shall change; `None` and `Unsaid` keep what is there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Patch {

@@ -140,7 +140,7 @@ fn update(
     let before = present(state, id)?;
     let docs = before.details.docs;
     let mut manifest = before.clone().manifest(state, id)?;
-    manifest::patch(&mut manifest, patch);
+    manifest.set(patch);
     manifest::check("patch", &manifest)?;
     let by = conversations::active(state, context, told)?.id.clone();
     write(state, context, (Some(&before), &manifest, docs), by)?;

@@ -7,7 +7,7 @@ use core::fmt::Display;
 
 use super::{Details, Head, check_id, references};
 use crate::bodies::Body;
-use crate::command::projects::{FeatureTier, Manifest, Patch};
+use crate::command::projects::Manifest;
 use crate::rejection::Rejection;
 use crate::store::{Fault, Read};
 use crate::{codec, limits, tables, texts};
@@ -67,36 +67,6 @@ pub(super) fn details(manifest: &Manifest, docs: Body, created_at: u64) -> Detai
         feature_tier: manifest.feature_tier,
         docs,
         created_at,
-    }
-}
-
-/// Sets the given fields of a manifest.
-pub(super) fn patch(manifest: &mut Manifest, patch: &Patch) {
-    fn set<T: Clone>(field: &mut T, given: Option<&T>) {
-        if let Some(given) = given {
-            field.clone_from(given);
-        }
-    }
-    fn set_optional<T: Clone>(field: &mut Option<T>, given: &Option<T>) {
-        if given.is_some() {
-            field.clone_from(given);
-        }
-    }
-    set(&mut manifest.name, patch.name.as_ref());
-    set(&mut manifest.description, patch.description.as_ref());
-    set(&mut manifest.tech_stack, patch.tech_stack.as_ref());
-    set(&mut manifest.relations, patch.relations.as_ref());
-    set(&mut manifest.repository_url, patch.repository_url.as_ref());
-    set(&mut manifest.local_path, patch.local_path.as_ref());
-    set(&mut manifest.endpoints, patch.endpoints.as_ref());
-    set(&mut manifest.api_spec, patch.api_spec.as_ref());
-    set_optional(&mut manifest.billing, &patch.billing);
-    set_optional(&mut manifest.last_updated, &patch.last_updated);
-    set_optional(&mut manifest.api_dependencies, &patch.api_dependencies);
-    set_optional(&mut manifest.gateway_compatibility, &patch.gateway_compatibility);
-    set_optional(&mut manifest.api_versions, &patch.api_versions);
-    if patch.feature_tier != FeatureTier::Unsaid {
-        manifest.feature_tier = patch.feature_tier;
     }
 }
 

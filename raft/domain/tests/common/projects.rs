@@ -79,22 +79,10 @@ fn patch() -> BoxedStrategy<Patch> {
 
 fn manifest() -> BoxedStrategy<Manifest> {
     (id(), patch())
-        .prop_map(|(id, given)| Manifest {
-            id,
-            name: given.name.unwrap_or_default(),
-            description: given.description.unwrap_or_default(),
-            tech_stack: given.tech_stack.unwrap_or_default(),
-            relations: given.relations.unwrap_or_default(),
-            repository_url: given.repository_url.unwrap_or_default(),
-            local_path: given.local_path.unwrap_or_default(),
-            endpoints: given.endpoints.unwrap_or_default(),
-            api_spec: given.api_spec.unwrap_or_default(),
-            billing: given.billing,
-            last_updated: given.last_updated,
-            api_dependencies: given.api_dependencies,
-            gateway_compatibility: given.gateway_compatibility,
-            api_versions: given.api_versions,
-            feature_tier: given.feature_tier,
+        .prop_map(|(id, given)| {
+            let mut manifest = Manifest { id, ..Manifest::default() };
+            manifest.set(&given);
+            manifest
         })
         .boxed()
 }

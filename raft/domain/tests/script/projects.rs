@@ -110,24 +110,9 @@ fn content(args: &mut ArgumentConsumer<'_>, name: &str) -> Result<Content> {
 }
 
 fn manifest(id: String, args: &mut ArgumentConsumer<'_>) -> Result<Manifest> {
-    let given = patch(args)?;
-    Ok(Manifest {
-        name: given.name.unwrap_or_else(|| id.clone()),
-        id,
-        description: given.description.unwrap_or_default(),
-        tech_stack: given.tech_stack.unwrap_or_default(),
-        relations: given.relations.unwrap_or_default(),
-        repository_url: given.repository_url.unwrap_or_default(),
-        local_path: given.local_path.unwrap_or_default(),
-        endpoints: given.endpoints.unwrap_or_default(),
-        api_spec: given.api_spec.unwrap_or_default(),
-        billing: given.billing,
-        last_updated: given.last_updated,
-        api_dependencies: given.api_dependencies,
-        gateway_compatibility: given.gateway_compatibility,
-        api_versions: given.api_versions,
-        feature_tier: given.feature_tier,
-    })
+    let mut manifest = Manifest { name: id.clone(), id, ..Manifest::default() };
+    manifest.set(&patch(args)?);
+    Ok(manifest)
 }
 
 fn patch(args: &mut ArgumentConsumer<'_>) -> Result<Patch> {
