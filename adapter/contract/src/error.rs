@@ -51,7 +51,8 @@ pub enum ErrorCode {
     NoQuorum,
     /// The call may or may not have been done: retry with the same request id.
     UnknownOutcome,
-    /// A bound of the cluster is reached, such as an inbox or the number of tasks.
+    /// A bound on what the cluster keeps is reached, in any family: an inbox, the number of tasks,
+    /// the bytes of assets.
     Full,
     /// The disk is full.
     DiskFull,

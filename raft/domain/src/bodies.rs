@@ -212,7 +212,7 @@ pub(crate) fn check_text<'a>(
 
 /// Makes the refusal of a text that finds no room.
 fn text_full(field: &str, room: u64) -> Rejection {
-    Rejection::conflict(format!(
+    Rejection::full(format!(
         "{field}: all texts have 256 MiB, {room} bytes are free; delete documents first"
     ))
 }

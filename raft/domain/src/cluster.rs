@@ -292,7 +292,7 @@ fn admit(
         return Ok(Reply::Admitted { node: member.id, name: member.name.clone() });
     }
     if members.len() >= limits::MEMBERS_MAX {
-        return Err(Rejection::conflict("cluster: has 128 members, remove one first").into());
+        return Err(Rejection::full("cluster: has 128 members, remove one first").into());
     }
     if context.index <= FIRST_NODE {
         let what = format!("an admission at index {}", context.index);

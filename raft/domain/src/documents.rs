@@ -142,7 +142,7 @@ fn sync(
     let count = count(state)?;
     if before.is_none() && count >= limits::DOCUMENTS_MAX {
         let what = "docId: the cluster keeps 5,000 documents, no new one fits; delete some first";
-        return Err(Rejection::conflict(what).into());
+        return Err(Rejection::full(what).into());
     }
     let by = conversations::active(state, context, told)?.id.clone();
     let body = bodies::store_text(state, context.now, text, replaced, told)?;

@@ -343,7 +343,7 @@ pub(crate) fn open_room(state: &impl Read, id: &str) -> Result<Meeting, Stop> {
     let meeting = active(state, id)?;
     if chat::last_id(state, &meeting.room())? >= limits::MEETING_MESSAGES_MAX {
         let what = format!("meeting {id}: has 100,000 messages, no more; end it, start another");
-        return Err(Rejection::conflict(what).into());
+        return Err(Rejection::full(what).into());
     }
     Ok(meeting)
 }
@@ -361,7 +361,7 @@ pub(crate) fn find_place(state: &impl Read, meeting: &Meeting, reader: &str) -> 
          another",
         meeting.id
     );
-    Err(Rejection::conflict(what).into())
+    Err(Rejection::full(what).into())
 }
 
 /// Counts a new place in a meeting.

@@ -132,7 +132,10 @@ pub enum Rejection {
         #[n(4)]
         by_name: String,
     },
-    /// There is no room for it.
+    /// A bound on what is kept is reached, and this would go over it: of every family the same.
+    ///
+    /// What a bound takes away by itself in a minute is [`Rejection::Busy`], and what is too long
+    /// or too many in one command is [`Rejection::Invalid`].
     #[n(16)]
     #[error("{what}")]
     Full {

@@ -1,13 +1,21 @@
 //! Bounds that no test reaches by filling them: counters are set where they would be.
 
+use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use crate::bodies::Storage;
+use crate::cluster::Member;
 use crate::command::mail::MailCommand;
 use crate::command::meetings::{Approver, MeetingCommand, Mode, Since};
+use crate::command::projects::{Content, Manifest, UploadTarget};
 use crate::command::tasks::TaskCommand;
-use crate::command::{Category, ChatCommand, Client, ClusterCommand, ConversationCommand, Room};
+use crate::command::{
+    Category, ChatCommand, Client, ClusterCommand, ConversationCommand, DocumentCommand,
+    ProjectCommand, Role, Room,
+};
+use crate::conversations::Totals;
 use crate::mail::{Inbox, MailTotals};
 use crate::tasks::TaskTotals;
 use crate::{
@@ -121,8 +129,8 @@ fn a_meeting_has_so_many_readers() {
     tables::MEETING_READERS.put(&mut state, &id, &limits::MEETING_READERS_MAX).unwrap();
     for (index, call) in [(7, take.clone()), (8, join.clone())] {
         let outcome = run(&mut state, index, "claude:b", call);
-        let full = |what: &str| what.contains("10,000 have read it");
-        assert!(matches!(&outcome, Err(Rejection::Conflict { what }) if full(what)), "{outcome:?}");
+        let what = format!("meeting {id}: 10,000 have read it");
+        assert!(is_full(&outcome, &what), "{outcome:?}");
     }
     tables::MEETING_READERS.put(&mut state, &id, &(limits::MEETING_READERS_MAX - 1)).unwrap();
     assert!(run(&mut state, 9, "claude:b", take.clone()).is_ok());
@@ -154,4 +162,71 @@ fn the_cluster_keeps_so_many_tasks() {
     tables::TASK_TOTALS.put(&mut state, (), &totals).unwrap();
     let outcome = run(&mut state, 6, "claude:a", create());
     assert!(matches!(outcome, Err(Rejection::Impossible { .. })), "{outcome:?}");
+}
+
+/// Says the same of every bound that a counter keeps, whichever the family; scripts fill the
+/// others.
+#[test]
+fn whatever_the_cluster_keeps_is_full_in_one_way() {
+    let mut state = cluster();
+    let manifest = Manifest { id: "web_shop".into(), name: "shop".into(), ..Manifest::default() };
+    let docs = || Content::Inline("x".into());
+    let sync = ProjectCommand::Sync { manifest: manifest.into(), docs: docs() };
+    run(&mut state, 5, "claude:a", Command::Project(sync)).unwrap();
+    let secret_hash = vec![7; 32];
+    let invite =
+        ClusterCommand::Invite { id: "abc".into(), secret_hash, role: Role::Auto, ttl: 9_000 };
+    run(&mut state, 6, "", Command::Cluster(invite)).unwrap();
+
+    tables::TOTALS.put(&mut state, (), &Totals { count: limits::CONVERSATIONS_MAX }).unwrap();
+    let storage = Storage {
+        assets: limits::ASSETS_MAX,
+        asset_bytes: limits::ASSETS_QUOTA,
+        text_bytes: limits::TEXTS_QUOTA,
+        ..tables::STORAGE.get(&state, ()).unwrap().unwrap()
+    };
+    tables::STORAGE.put(&mut state, (), &storage).unwrap();
+    let first = tables::MEMBERS.get(&state, 1).unwrap().unwrap();
+    for number in 1..limits::MEMBERS_MAX {
+        let id = 100 + u64::try_from(number).unwrap();
+        let member = Member { id, name: format!("m-{number}"), ..first.clone() };
+        tables::MEMBERS.put(&mut state, id, &member).unwrap();
+    }
+
+    let register = ConversationCommand::Register {
+        client: Client::Claude,
+        cwd: "/x".into(),
+        incarnation: 1,
+    };
+    let admit = ClusterCommand::Admit {
+        invite: "abc".into(),
+        public_key: vec![9],
+        name: "box".into(),
+        host: String::new(),
+    };
+    let asset = |name: &str| ("web_shop".into(), name.into());
+    let (project, name) = asset("a.png");
+    let put = ProjectCommand::PutAsset { project, name, bytes: vec![1] };
+    let begin = |target| {
+        let sha256 = vec![0; 32];
+        Command::Project(ProjectCommand::BeginUpload { target, size: 1, sha256 })
+    };
+    let document =
+        DocumentCommand::Sync { id: "plan".into(), title: "plan".into(), content: docs() };
+    let strategy = DocumentCommand::SetStrategy { content: docs() };
+    for (index, (actor, command, word)) in (7..).zip([
+        ("claude:c", Command::Conversation(register), "conversations: the cluster keeps"),
+        ("", Command::Cluster(admit), "cluster: has 128 members"),
+        ("claude:a", Command::Project(put), "fileName: the cluster has 20,000 assets"),
+        ("claude:a", begin(UploadTarget::Text), "size: all texts have 256 MiB"),
+        ("claude:a", Command::Document(document), "content: all texts have 256 MiB"),
+        ("claude:a", Command::Document(strategy), "content: all texts have 256 MiB"),
+    ]) {
+        let outcome = run(&mut state, index, actor, command);
+        assert!(is_full(&outcome, word), "{word}: {outcome:?}");
+    }
+    tables::STORAGE.put(&mut state, (), &Storage { assets: 0, ..storage }).unwrap();
+    let (project, name) = asset("a.png");
+    let outcome = run(&mut state, 20, "claude:a", begin(UploadTarget::Asset { project, name }));
+    assert!(is_full(&outcome, "size: all assets have"), "{outcome:?}");
 }

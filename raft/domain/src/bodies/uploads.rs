@@ -183,7 +183,7 @@ pub(crate) fn begin(
 
 /// Makes the refusal of an asset that finds no room.
 pub(crate) fn asset_full(field: &str, room: u64, quota: u64) -> Rejection {
-    Rejection::conflict(format!(
+    Rejection::full(format!(
         "{field}: all assets have {quota} bytes, {room} are free; delete assets first, or raise \
          the cluster's quota"
     ))

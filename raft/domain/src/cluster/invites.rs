@@ -152,7 +152,7 @@ pub(super) fn open(
         let ended = others.iter().filter(|other| other.has_ended(context.now));
         let Some(oldest) = ended.min_by_key(|other| other.expires_tick) else {
             let what = "invites: 64 are kept; wait until old ones end";
-            return Err(Rejection::conflict(what).into());
+            return Err(Rejection::full(what).into());
         };
         forget(state, oldest)?;
     }

@@ -108,8 +108,9 @@ fn new(
 ) -> Result<Conversation, Stop> {
     let mut totals = tables::TOTALS.get(state, ())?.unwrap_or_default();
     if totals.count >= limits::CONVERSATIONS_MAX {
-        let what = "conversations: the cluster keeps 100,000, no new one fits";
-        return Err(Rejection::conflict(what).into());
+        let what = "conversations: the cluster keeps 100,000, no new one fits; those that are \
+                    silent for 30 days go by themselves";
+        return Err(Rejection::full(what).into());
     }
     totals.count = totals.count.saturating_add(1);
     let name = match first_name(arrival.client, arrival.cwd) {

@@ -150,7 +150,7 @@ fn has_room(state: &impl Read, id: &str, proposal: u64, speaker: &str) -> Result
     } else {
         format!("message {proposal}: has {count} stances, only members take more; join first")
     };
-    Err(Rejection::conflict(what).into())
+    Err(Rejection::full(what).into())
 }
 
 /// Returns whether nothing new was said.

@@ -127,8 +127,8 @@ fn has_room(state: &impl Read, id: &str) -> Result<(), Stop> {
     if tables::MEETING_MEMBERS.count(state, range, most)? < most {
         return Ok(());
     }
-    let what = format!("meeting {id}: has 200 members, no more");
-    Err(Rejection::conflict(what).into())
+    let what = format!("meeting {id}: has 200 members, no more; speak there without joining");
+    Err(Rejection::full(what).into())
 }
 
 /// Checks that a conversation may be involved in one more meeting.
@@ -142,7 +142,7 @@ pub(super) fn may_take_part(state: &impl Read, id: &str, conversation: &str) -> 
         return Ok(());
     }
     let what = "caller: takes part in 128 meetings, no more; leave some (leave_meeting)";
-    Err(Rejection::conflict(what).into())
+    Err(Rejection::full(what).into())
 }
 
 /// Makes a new member.

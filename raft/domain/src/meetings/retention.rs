@@ -44,7 +44,7 @@ pub(super) fn oldest_to_go(state: &impl Read) -> Result<Option<Meeting>, Stop> {
     let first = tables::MEETINGS_IN_PHASE.rows(state, range, Direction::Forward).next();
     let Some(oldest) = first.transpose()? else {
         let what = "meetings: the cluster keeps 10,000; archive old ones (archive_meeting) first";
-        return Err(Rejection::conflict(what).into());
+        return Err(Rejection::full(what).into());
     };
     let (_, id) = oldest;
     Ok(super::meeting(state, &id)?)

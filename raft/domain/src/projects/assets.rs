@@ -94,11 +94,11 @@ fn check_place(state: &impl Read, head: &Head, name: &str) -> Result<Option<Asse
     let before = tables::ASSETS.get(state, (head.number, name))?;
     if before.is_none() && head.assets >= limits::ASSETS_PER_PROJECT_MAX {
         let what = "fileName: the project has 1,000 assets, no new one fits; delete some first";
-        return Err(Rejection::conflict(what).into());
+        return Err(Rejection::full(what).into());
     }
     if before.is_none() && bodies::storage(state)?.assets >= limits::ASSETS_MAX {
         let what = "fileName: the cluster has 20,000 assets, no new one fits; delete some first";
-        return Err(Rejection::conflict(what).into());
+        return Err(Rejection::full(what).into());
     }
     Ok(before)
 }

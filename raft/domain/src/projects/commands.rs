@@ -71,8 +71,9 @@ fn sync(
     let replaced = before.as_ref().map(|before| before.details.docs);
     let text = bodies::check_text(state, context, "internalDocs", docs, replaced)?;
     if before.is_none() && totals(state)?.projects >= limits::PROJECTS_MAX {
-        let what = "manifest.id: the cluster keeps 5,000 projects, no new one fits";
-        return Err(Rejection::conflict(what).into());
+        let what = "manifest.id: the cluster keeps 5,000 projects, no new one fits; delete some \
+                    first";
+        return Err(Rejection::full(what).into());
     }
     let by = conversations::active(state, context, told)?.id.clone();
     let docs = bodies::store_text(state, context.now, text, replaced, told)?;
