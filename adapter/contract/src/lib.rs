@@ -46,6 +46,7 @@ pub mod error;
 pub mod events;
 pub mod http;
 pub mod ids;
+pub mod json;
 pub mod limits;
 pub mod mail;
 pub mod maintenance;

@@ -5,6 +5,7 @@
 //! wherever one can be read, else null.
 
 use nexus_contract::catalog;
+use nexus_contract::json::{self, JsonError};
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorCode, JsonRpcMessage, RequestId};
 use serde_json::{Map, Value, json};
 
@@ -30,19 +31,39 @@ pub(super) fn read(line: &[u8]) -> Read {
     if line.is_empty() {
         return Read::Answers(Vec::new());
     }
-    match serde_json::from_slice(line) {
+    match json::read(line) {
         Ok(Value::Array(items)) => Read::Answers(batch(&items)),
         Ok(Value::Object(fields)) => object(fields),
         Ok(other) => {
             let text = format!("invalid request: the line is {}; give a JSON object", kind(&other));
             refused(&Value::Null, ErrorCode::INVALID_REQUEST, &text)
         }
-        Err(error) => {
-            let text =
-                format!("parse error: {error} of this line; give one JSON-RPC message a line");
-            refused(&Value::Null, ErrorCode::PARSE_ERROR, &text)
-        }
+        Err(JsonError::Malformed(error)) => malformed(&error),
+        Err(error @ JsonError::Doubled(_)) => doubled(line, &error),
     }
+}
+
+fn malformed(error: &serde_json::Error) -> Read {
+    let text = format!("parse error: {error} of this line; give one JSON-RPC message a line");
+    refused(&Value::Null, ErrorCode::PARSE_ERROR, &text)
+}
+
+/// Refuses a line in which an object has a key twice. Who waits for an answer, and under which id,
+/// is read as if the last of them counted.
+fn doubled(line: &[u8], error: &JsonError) -> Read {
+    let fields = match serde_json::from_slice(line) {
+        Ok(Value::Array(items)) => return Read::Answers(batch(&items)),
+        Ok(Value::Object(fields)) => fields,
+        Ok(_) => Map::new(),
+        Err(error) => return malformed(&error),
+    };
+    let Some(id) = fields.get("id").filter(|_| !is_answer(&fields)) else {
+        tracing::debug!("a notification or an answer is left out: it {error}");
+        return Read::Answers(Vec::new());
+    };
+    let id = if is_id(id) { id } else { &Value::Null };
+    let text = format!("invalid request: the line {error}");
+    refused(id, ErrorCode::INVALID_REQUEST, &text)
 }
 
 /// Makes the answer of an error.
@@ -85,8 +106,7 @@ fn batch(items: &[Value]) -> Vec<Value> {
 }
 
 fn object(fields: Map<String, Value>) -> Read {
-    let is_answer = fields.contains_key("result") || fields.contains_key("error");
-    if is_answer && !fields.contains_key("method") {
+    if is_answer(&fields) {
         return unanswered(fields);
     }
     let given = fields.get("id").cloned();
@@ -104,7 +124,7 @@ fn object(fields: Map<String, Value>) -> Read {
         Some(other) => return invalid(&format!("method is {}; give a string", kind(other))),
         None => return invalid("method is missing; give a string"),
     };
-    if is_answer {
+    if has_result(&fields) {
         return invalid("it has a method and a result; give one of them");
     }
     if !fields.contains_key("id") {
@@ -128,6 +148,15 @@ fn object(fields: Map<String, Value>) -> Read {
         }
         Ok(_) | Err(_) => refused(&id, ErrorCode::METHOD_NOT_FOUND, &not_served(&method)),
     }
+}
+
+/// Returns whether a message is an answer of the client.
+fn is_answer(fields: &Map<String, Value>) -> bool {
+    has_result(fields) && !fields.contains_key("method")
+}
+
+fn has_result(fields: &Map<String, Value>) -> bool {
+    fields.contains_key("result") || fields.contains_key("error")
 }
 
 /// Passes on what gets no answer, whatever it is: a notification, or an answer of the client.

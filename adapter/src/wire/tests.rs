@@ -36,6 +36,14 @@ fn what_cannot_be_served_is_answered_under_its_id() {
         (r#"{"jsonrpc":"2.0","id":6,"method":"ping","result":{}}"#, json!(6), INVALID, "one of"),
         (r#"{"jsonrpc":"2.0","id":7,"method":"tools/nothing"}"#, json!(7), UNKNOWN, "this server"),
         (r#"{"jsonrpc":"2.0","id":8,"method":"a","params":[1]}"#, json!(8), UNKNOWN, "found: a;"),
+        (
+            r#"{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"peers","name":"x"}}"#,
+            json!(9),
+            INVALID,
+            "the line has the key \"name\" twice at line 1 column 77: give each key once",
+        ),
+        (r#"{"id":{},"id":{},"method":"ping"}"#, json!(null), INVALID, "the key \"id\" twice"),
+        (r#"{"id":1,"id":1,"method":}"#, json!(null), PARSE, "expected value"),
     ] {
         let found = answers(text.as_bytes());
         let [found] = found.as_slice() else { panic!("{text}: {found:?}") };
@@ -86,6 +94,7 @@ fn a_batch_is_refused_request_by_request() {
     for (text, ids) in [
         ("[]", json!([null])),
         ("[1, 2]", json!([null])),
+        (r#"[{"id":1,"method":"ping","method":"ping"}]"#, json!([1])),
         (r#"[{"jsonrpc":"2.0","method":"notifications/initialized"}]"#, json!([null])),
         (
             r#"[{"id":1,"method":"ping"},{"method":"a"},{"id":"b","method":"ping"},{"id":3}]"#,
@@ -112,6 +121,8 @@ fn nothing_is_said_to_notifications_answers_and_empty_lines() {
         r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":5}"#,
         r#"{"jsonrpc":"2.0","method":"tools/call","params":{}}"#,
         r#"{"jsonrpc":"2.0","method":"$/setTrace","params":["x"]}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","method":"ping"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":7,"result":8}"#,
     ] {
         match line::read(text.as_bytes()) {
             Read::Answers(answers) => assert_eq!(answers, Vec::<Value>::new(), "{text}"),

@@ -8,7 +8,7 @@ use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use nexus_contract::http::Body;
-use nexus_contract::{ApiError, ErrorCode};
+use nexus_contract::{ApiError, ErrorCode, json};
 
 /// A failure on its way out.
 #[derive(Debug)]
@@ -47,8 +47,8 @@ pub(crate) fn read<T: Body>(body: Result<Bytes, BytesRejection>) -> Result<T, Ap
         }
     })?;
     let bytes: &[u8] = if body.is_empty() { b"{}" } else { &body };
-    let value = serde_json::from_slice(bytes).map_err(|error| {
-        let text = format!("body is not JSON: {error}; give {}", T::EXAMPLE);
+    let value = json::read(bytes).map_err(|error| {
+        let text = format!("body {error}; give {}", T::EXAMPLE);
         ApiError::new(ErrorCode::BadRequest, text)
     })?;
     T::read(value).map_err(|what| ApiError::new(ErrorCode::BadRequest, what))

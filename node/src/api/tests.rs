@@ -43,6 +43,10 @@ fn bad_bodies_say_where_they_are_bad() {
     for (text, what) in [
         ("{", "is not JSON: EOF while parsing an object at line 1 column 1"),
         ("{\n  \"tool\": }", "at line 2 column 11"),
+        (
+            "{\"tool\": \"x\", \"args\": {\"message\": 1, \"message\": 2}}",
+            "body has the key \"message\" twice at line 1 column 46: give each key once; give {",
+        ),
         ("[]", "body does not fit: body: is an array of 0; give an object"),
         ("{}", "body does not fit: tool: is missing; give a string"),
         ("", "body does not fit: tool: is missing; give a string"),

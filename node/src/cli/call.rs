@@ -4,6 +4,7 @@ use std::io::Read as _;
 
 use nexus_adapter::ClientError;
 use nexus_contract::http::{ToolAnswer, ToolCall};
+use nexus_contract::json;
 use serde_json::{Map, Value};
 
 use super::out::{Out, local_text};
@@ -101,9 +102,9 @@ fn parse(text: &str) -> Result<Value, Failure> {
         text.to_owned()
     };
     let such = "give an object, such as '{\"message\":\"hello\"}'";
-    match serde_json::from_str(&text) {
+    match json::read(text.as_bytes()) {
         Ok(arguments @ Value::Object(_)) => Ok(arguments),
-        Ok(_) => Err(Failure::Usage(format!("arguments are no JSON object; {such}"))),
-        Err(error) => Err(Failure::Usage(format!("arguments are not JSON: {error}; {such}"))),
+        Ok(_) => Err(Failure::Usage(format!("the argument is no JSON object; {such}"))),
+        Err(error) => Err(Failure::Usage(format!("the argument {error}; {such}"))),
     }
 }

@@ -6,6 +6,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use nexus_contract::json::{self, JsonError};
 use nexus_domain::command::Timing;
 use nexus_domain::limits;
 use serde_json::{Map, Value};
@@ -48,8 +49,8 @@ const NEAR: f64 = 0.75;
 pub(crate) enum SettingsError {
     #[error("settings {} cannot be read{}", path.display(), advice_for(source))]
     Unreadable { path: PathBuf, source: std::io::Error },
-    #[error("settings {} are not JSON", path.display())]
-    Malformed { path: PathBuf, source: serde_json::Error },
+    #[error("settings file {} {source}", path.display())]
+    Malformed { path: PathBuf, source: JsonError },
     #[error("settings {} are not a JSON object: give {{\"key\": value, …}}", path.display())]
     NotAnObject { path: PathBuf },
     #[error("settings {}: {key:?} is not a setting: {advice}", path.display())]
@@ -134,7 +135,7 @@ fn read_object(path: &Path) -> Result<Map<String, Value>, SettingsError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Map::new()),
         Err(source) => return Err(SettingsError::Unreadable { path: path.into(), source }),
     };
-    match serde_json::from_slice(&text) {
+    match json::read(&text) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(_) => Err(SettingsError::NotAnObject { path: path.into() }),
         Err(source) => Err(SettingsError::Malformed { path: path.into(), source }),

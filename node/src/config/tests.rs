@@ -100,7 +100,11 @@ fn a_wrong_setting_is_named_with_what_is_right() {
         (r#"{"name": "a b"}"#, "name is \"a b\": give 1 to 48 characters out of"),
         (r#"{"name": ""}"#, "name is \"\": give a text"),
         ("[]", "are not a JSON object"),
-        ("{", "are not JSON"),
+        ("{", "settings.json is not JSON: EOF"),
+        (
+            r#"{"seeds": ["desk"], "lan": true, "seeds": []}"#,
+            "settings.json has the key \"seeds\" twice at line 1 column 40: give each key once",
+        ),
     ] {
         let text = refused(settings);
         assert!(text.contains(right), "{settings}: {text}");

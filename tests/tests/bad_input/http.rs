@@ -95,6 +95,17 @@ const BODIES: &[Case] = &[
         words: &["recursion limit"],
     },
     Case {
+        name: "a key that stands twice",
+        request: |http| {
+            let args = r#"{"message": "x", "message": "y"}"#;
+            let call = r#"{"tool": "send_message", "instanceId": "writer", "args": "#;
+            post(http, format!("{call}{args}}}"))
+        },
+        status: 400,
+        code: "bad_request",
+        words: &["has the key \"message\" twice", "give each key once"],
+    },
+    Case {
         name: "a body over the limit",
         request: |http| send(http, &json!({"message": "x".repeat(2 << 20)})),
         status: 413,
@@ -459,7 +470,7 @@ async fn bytes_that_are_no_http_leave_the_node_alone() {
 async fn verbs_say_what_is_wrong_on_standard_error() {
     let mut intact = Intact::new().await;
     for (arguments, code, words) in [
-        (&["call", "send_message", "{"][..], 2, &["arguments are not JSON", "give an object"][..]),
+        (&["call", "send_message", "{"][..], 2, &["argument is not JSON", "give an object"][..]),
         (&["call", "send_mesage", "{}"], 1, &["send_mesage", "unknown_tool"]),
         (&["call", "send_message", "{}"], 1, &["Invalid arguments for send_message: message"]),
         (&["node", "remove", "nobody"], 1, &["\"nobody\" does not exist", "intact"]),
