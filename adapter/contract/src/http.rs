@@ -347,6 +347,8 @@ pub enum InviteState {
     Expired,
     /// It was withdrawn.
     Withdrawn,
+    /// It was closed, because too many wrong secrets were tried with it.
+    Burned,
 }
 
 /// One invite, without its code.

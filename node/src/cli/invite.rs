@@ -137,6 +137,7 @@ fn row(invite: &InviteView) -> Vec<String> {
         InviteState::Used => "used",
         InviteState::Expired => "expired",
         InviteState::Withdrawn => "withdrawn",
+        InviteState::Burned => "closed: wrong secrets",
     };
     let role = match invite.role {
         Some(Role::Voter) => "voter",

@@ -93,8 +93,8 @@ pub(crate) async fn list(handle: &Cluster) -> Result<InviteList, ApiError> {
 fn state(invite: &Invite, now: clock::Clock) -> InviteState {
     match invite.state {
         cluster::InviteState::Used => InviteState::Used,
-        // Too many wrong secrets make a code useless, as taking it back does.
-        cluster::InviteState::Withdrawn | cluster::InviteState::Burned => InviteState::Withdrawn,
+        cluster::InviteState::Withdrawn => InviteState::Withdrawn,
+        cluster::InviteState::Burned => InviteState::Burned,
         cluster::InviteState::Open
             if now.tick >= invite.expires_tick || now.at >= invite.expires_at =>
         {

@@ -89,6 +89,35 @@ async fn codes_that_are_no_good_let_nobody_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_code_that_wrong_secrets_closed_says_so() {
+    let mut intact = Intact::new().await;
+    let (code, id, seed) = invite(&intact.node, &["--voter"]).await;
+    let (other, other_id, _) = invite(&intact.node, &[]).await;
+    let taken_back = intact.node.nexus(&["invite", "withdraw", &other_id]).await.good();
+    assert!(taken_back.stdout.contains(&other_id), "{taken_back}");
+    let mut wrong = code.clone();
+    let last = if wrong.pop() == Some('a') { 'b' } else { 'a' };
+    wrong.push(last);
+    let mut joiner = Node::new("joiner");
+    for _ in 0..5 {
+        joins_not(&mut joiner, &wrong, &seed, &["its secret is wrong", "nexus invite"]).await;
+    }
+    joins_not(&mut joiner, &code, &seed, &["burned after too many wrong secrets"]).await;
+    joins_not(&mut joiner, &other, &seed, &["was withdrawn"]).await;
+    let list = intact.node.nexus(&["invite", "list", "--json"]).await.good().json();
+    let state = |id: &str| {
+        let all = list["invites"].as_array().unwrap().iter();
+        all.filter(|invite| invite["id"] == *id).map(|invite| text(&invite["state"])).collect()
+    };
+    let (burned, withdrawn): (Vec<String>, Vec<String>) = (state(&id), state(&other_id));
+    assert_eq!((burned, withdrawn), (vec!["burned".into()], vec!["withdrawn".into()]), "{list:#}");
+    let table = intact.node.nexus(&["invite", "list"]).await.good();
+    let line = table.stdout.lines().find(|line| line.contains(&id));
+    assert!(line.is_some_and(|line| line.contains("closed: wrong secrets")), "{table}");
+    intact.serves("wrong secrets").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_join_says_where_it_looks_and_when_it_cannot() {
     let mut intact = Intact::new().await;
     let (code, _, seed) = invite(&intact.node, &["--voter"]).await;
