@@ -58,6 +58,7 @@ extern crate alloc;
 
 pub mod apply;
 pub mod bodies;
+mod calendar;
 pub mod chat;
 pub mod clock;
 pub mod cluster;

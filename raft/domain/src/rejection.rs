@@ -4,6 +4,7 @@ use alloc::string::String;
 
 use minicbor::{Decode, Encode};
 
+use crate::calendar;
 use crate::command::tasks::TaskStatus;
 use crate::entry::NodeId;
 
@@ -111,9 +112,10 @@ pub enum Rejection {
     /// A task is not as the caller took it for: somebody else was first.
     #[n(15)]
     #[error(
-        "task {task}: is {}, set by {}, updated_at {updated_at}; look at it again before you go on",
+        "task {task}: is {}, set by {}, updated_at {}; look at it again before you go on",
         status.word(),
-        who(by, by_name)
+        who(by, by_name),
+        calendar::text(*updated_at)
     )]
     TaskChanged {
         /// Its number.
