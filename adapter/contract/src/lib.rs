@@ -31,10 +31,11 @@
 //!    tool that does not work. In `node/src/service/<family>.rs` add the function from `FooInput`
 //!    to `FooOutput`. The dispatcher there matches over the catalogue's names, and its test fails
 //!    while a tool of the catalogue is not served.
-//! 5. **Tests.** Add a right call that gives every field to `tests/families/examples.rs` (wrong
-//!    ones are made from it), the rules of `check` to `tests/families/rules.rs`, results to
+//! 5. **Tests.** Add a right call that gives every field to `testing/calls.rs` (wrong ones are made
+//!    from it), the rules of `check` to `tests/families/rules.rs`, results to
 //!    `tests/families/results.rs`, the tool's line to the table of `tests/golden.rs`; then
-//!    `UPDATE_GOLDENFILES=1 cargo test -p nexus-contract`, and read the diff.
+//!    `UPDATE_GOLDENFILES=1 cargo test -p nexus-contract`, and read the diff. What running nodes
+//!    must refuse is one more table of `tests/tests/bad_input/`.
 //!
 //! Reading order: [`tool`], [`catalog`], [`chat`], [`validate`], [`error`], [`http`].
 
@@ -55,6 +56,8 @@ pub mod meetings;
 pub mod projects;
 mod schema;
 pub mod tasks;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod text;
 pub mod tool;
 pub mod validate;

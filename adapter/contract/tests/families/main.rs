@@ -5,7 +5,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod examples;
 mod inputs;
 mod results;
 mod rules;

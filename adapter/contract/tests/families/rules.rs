@@ -1,9 +1,9 @@
 //! Rules that no schema says: fields that need or exclude each other, and forms of their own.
 
-use nexus_contract::{ErrorCode, validate};
+use nexus_contract::{ErrorCode, testing, validate};
 use serde_json::{Value, json};
 
-use crate::{examples, spec};
+use crate::spec;
 
 fn refusal(tool: &str, arguments: Value) -> String {
     let error = validate::arguments(spec(tool), arguments.clone())
@@ -193,14 +193,14 @@ fn ids_of_projects_and_documents_are_no_folders() {
         );
         let doc = json!({"docId": id, "title": "t", "content": ""});
         assert_eq!(refusal("sync_global_doc", doc), format!("docId: {is}"));
-        let mut manifest = examples::manifest();
+        let mut manifest = testing::manifest();
         manifest["relations"][0]["targetId"] = json!(id);
         let sync = json!({"manifest": manifest, "internalDocs": ""});
         assert_eq!(
             refusal("sync_project_assets", sync),
             format!("manifest.relations[0].targetId: {is}")
         );
-        let mut manifest = examples::manifest();
+        let mut manifest = testing::manifest();
         manifest["id"] = json!(id);
         let sync = json!({"manifest": manifest, "internalDocs": ""});
         assert_eq!(refusal("sync_project_assets", sync), format!("manifest.id: {is}"));
@@ -217,7 +217,7 @@ fn ids_of_projects_and_documents_are_no_folders() {
 #[test]
 fn manifests_and_patches_follow_the_same_rules() {
     let sync = |field: &str, value: Value| {
-        let mut manifest = examples::manifest();
+        let mut manifest = testing::manifest();
         manifest[field] = value;
         refusal("sync_project_assets", json!({"manifest": manifest, "internalDocs": ""}))
     };
@@ -325,7 +325,7 @@ fn assets_have_a_name_and_whole_base64() {
 fn documents_are_counted_in_bytes_and_may_be_empty() {
     let long = "ä".repeat(512 * 1024 + 1);
     let what = "has 1048578 bytes; give at most 1048576 bytes";
-    let manifest = examples::manifest();
+    let manifest = testing::manifest();
     for (tool, call, field) in [
         ("update_global_strategy", json!({"content": long}), "content"),
         ("sync_global_doc", json!({"docId": "a", "title": "t", "content": long}), "content"),

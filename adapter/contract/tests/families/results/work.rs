@@ -16,9 +16,9 @@ use nexus_contract::tasks::{
     CancelTask, CreateTask, CreateTaskOutput, GetTask, ListTasks, ListTasksOutput, Progress, Task,
     TaskStatus, UpdateTask,
 };
+use nexus_contract::testing;
 
 use super::{TIME, Tried};
-use crate::examples;
 
 pub(super) fn tasks(tried: &mut Tried) {
     let task = Task {
@@ -94,8 +94,8 @@ pub(super) fn projects(tried: &mut Tried) {
             description: "Sells things".into(),
         }],
     }]);
-    let manifest = serde_json::from_value(examples::manifest()).unwrap();
-    let mut small = examples::manifest();
+    let manifest = serde_json::from_value(testing::manifest()).unwrap();
+    let mut small = testing::manifest();
     for optional in [
         "billing",
         "lastUpdated",
@@ -128,7 +128,7 @@ pub(super) fn projects(tried: &mut Tried) {
 
 #[test]
 fn a_manifest_comes_back_field_by_field() {
-    let given = examples::manifest();
+    let given = testing::manifest();
     let read: Manifest = serde_json::from_value(given.clone()).unwrap();
     assert_eq!(serde_json::to_value(&read).unwrap(), given);
     let mut patch = given;

@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
-/// Returns the calls, each as tool and arguments.
-pub(crate) fn calls() -> Vec<(&'static str, Value)> {
+/// Returns a right call of each tool of the contract, served or not, and two where fields exclude
+/// each other: together they give every field.
+#[must_use]
+pub fn calls() -> Vec<(&'static str, Value)> {
     let mut calls = talk();
     calls.extend(work());
     calls
@@ -101,7 +103,8 @@ fn work() -> Vec<(&'static str, Value)> {
 }
 
 /// Returns a manifest with every field.
-pub(crate) fn manifest() -> Value {
+#[must_use]
+pub fn manifest() -> Value {
     json!({
         "id": "web_shop",
         "name": "The shop",
@@ -124,6 +127,8 @@ pub(crate) fn manifest() -> Value {
 /// Returns a patch with every field.
 fn patch() -> Value {
     let mut patch = manifest();
-    patch.as_object_mut().unwrap().remove("id");
+    if let Some(fields) = patch.as_object_mut() {
+        fields.remove("id");
+    }
     patch
 }
