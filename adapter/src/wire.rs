@@ -11,6 +11,7 @@ mod line;
 use std::collections::VecDeque;
 use std::io;
 
+use nexus_contract::limits;
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, ErrorCode, GetMeta as _, JsonRpcMessage, ProtocolVersion,
@@ -23,9 +24,9 @@ use tokio::sync::mpsc;
 
 use line::Read;
 
-/// Bytes of one line: four times what a node takes as a body, so that it is the node that says
+/// Bytes of one line: more than a node takes as a call's body, so that it is the node that says
 /// what is too large. A longer line is not kept, and refused.
-const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
+const LINE_BYTES_MAX: usize = limits::CALL_BYTES_MAX + 2 * 1024 * 1024;
 /// Lines that wait to be written; whoever makes one more waits, and so does the client's input.
 const LINES_WAITING_MAX: usize = 64;
 

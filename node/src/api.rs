@@ -22,9 +22,10 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use nexus_contract::http::{
-    PATH_CALL, PATH_CLUSTER, PATH_DIGEST, PATH_HEALTH, PATH_INVITES, PATH_MEMBERS, PATH_METRICS,
-    PATH_PEERS, PATH_READY, PATH_STOP, PATH_TOOLS,
+    Body as _, PATH_CALL, PATH_CLUSTER, PATH_DIGEST, PATH_HEALTH, PATH_INVITES, PATH_MEMBERS,
+    PATH_METRICS, PATH_PEERS, PATH_READY, PATH_STOP, PATH_TOOLS, ToolCall,
 };
+use nexus_contract::limits::BODY_BYTES_MAX;
 use nexus_contract::{ApiError, ErrorCode};
 use tower_http::catch_panic::CatchPanicLayer;
 
@@ -39,8 +40,6 @@ pub(crate) const PATH_LAN: &str = "/api/lan";
 /// Bytes of a path with its query: names and numbers are short. Beyond 64 KiB hyper refuses by
 /// itself, without words.
 const URI_BYTES_MAX: usize = 4_096;
-/// Bytes of one body: the longest message in escaped JSON, several times over.
-const BODY_BYTES_MAX: usize = 1024 * 1024;
 
 /// Everything that a request needs.
 #[derive(Debug)]
@@ -56,7 +55,7 @@ pub(crate) struct Shared {
 /// Returns all routes.
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
     Router::new()
-        .route(PATH_CALL, post(tools::call))
+        .route(PATH_CALL, post(tools::call).layer(DefaultBodyLimit::max(ToolCall::BYTES_MAX)))
         .route(PATH_TOOLS, get(tools::list))
         .route(PATH_PEERS, get(tools::peers))
         .route(PATH_HEALTH, get(health::health))

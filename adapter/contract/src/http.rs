@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::marks::is_false;
 use crate::validate::Reading;
-use crate::{catalog, schema, validate};
+use crate::{catalog, limits, schema, validate};
 
 /// `POST` a [`ToolCall`], get a [`ToolAnswer`].
 pub const PATH_CALL: &str = "/api/tools/call";
@@ -97,6 +97,8 @@ pub struct ToolCall {
 pub trait Body: DeserializeOwned + JsonSchema + 'static {
     /// What a right one looks like.
     const EXAMPLE: &'static str;
+    /// How many bytes it may have.
+    const BYTES_MAX: usize = limits::BODY_BYTES_MAX;
 
     /// Returns the schema, made once.
     fn schema() -> &'static Map<String, Value>;
@@ -115,6 +117,7 @@ pub trait Body: DeserializeOwned + JsonSchema + 'static {
 
 impl Body for ToolCall {
     const EXAMPLE: &'static str = "{\"tool\": NAME, \"args\": {…}}";
+    const BYTES_MAX: usize = limits::CALL_BYTES_MAX;
 
     fn schema() -> &'static Map<String, Value> {
         static SCHEMA: LazyLock<Map<String, Value>> = LazyLock::new(schema::input::<ToolCall>);

@@ -96,6 +96,13 @@ pub const DOCUMENT_BYTES_MAX: u32 = 1024 * 1024;
 /// Characters of a document's title: one line of a list (`DOCUMENT_TITLE_CHARS_MAX`).
 pub const DOCUMENT_TITLE_CHARS_MAX: u32 = 200;
 
+/// Bytes of the body of one call: base64 of the longest file that one call takes, or the longest
+/// document with every character escaped as clients do that (two bytes become six), and room for
+/// the rest of the call. More is refused before it is read.
+pub const CALL_BYTES_MAX: usize = 6 * 1024 * 1024;
+/// Bytes of any other body: names and numbers.
+pub const BODY_BYTES_MAX: usize = 1024 * 1024;
+
 /// What a conversation's name is made of.
 pub const NAME_PATTERN: &str = "^[A-Za-z0-9._@#-]+$";
 /// What an id of ours or of a client is made of, and a name that is given as an address.

@@ -174,7 +174,7 @@ async fn a_line_that_is_too_long_is_refused_and_the_next_one_served() {
     let (said, reached) = pass(&input).await;
     let [said] = said.as_slice() else { panic!("{said:?}") };
     assert_eq!(said["error"]["code"], INVALID);
-    assert!(said["error"]["message"].as_str().unwrap().contains("line is over 4194304 bytes"));
+    assert!(said["error"]["message"].as_str().unwrap().contains("line is over 8388608 bytes"));
     assert_eq!(reached.len(), 1);
     // One of exactly the limit is still read as a whole.
     let (said, _) = pass(&vec![b'x'; LINE_BYTES_MAX]).await;

@@ -40,7 +40,7 @@ impl IntoResponse for Refused {
 pub(crate) fn read<T: Body>(body: Result<Bytes, BytesRejection>) -> Result<T, ApiError> {
     let body = body.map_err(|rejection| {
         if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
-            let most = super::BODY_BYTES_MAX;
+            let most = T::BYTES_MAX;
             ApiError::new(ErrorCode::TooLarge, format!("body is over {most} bytes: send less"))
         } else {
             ApiError::new(ErrorCode::BadRequest, "body did not arrive whole: send it again")

@@ -37,9 +37,7 @@ async fn refusals_carry_their_headers() {
 
 #[test]
 fn bad_bodies_say_where_they_are_bad() {
-    let call = |text: &'static str| {
-        read::<nexus_contract::http::ToolCall>(Ok(Bytes::from_static(text.as_bytes())))
-    };
+    let call = |text: &'static str| read::<ToolCall>(Ok(Bytes::from_static(text.as_bytes())));
     for (text, what) in [
         ("{", "is not JSON: EOF while parsing an object at line 1 column 1"),
         ("{\n  \"tool\": }", "at line 2 column 11"),
@@ -61,7 +59,7 @@ fn bad_bodies_say_where_they_are_bad() {
         assert!(error.message.contains(what), "{text}: {}", error.message);
     }
     let deep = "[".repeat(10_000);
-    let error = read::<nexus_contract::http::ToolCall>(Ok(Bytes::from(deep))).unwrap_err();
+    let error = read::<ToolCall>(Ok(Bytes::from(deep))).unwrap_err();
     assert!(error.message.contains("recursion limit"), "{}", error.message);
     assert!(call("{\"tool\": \"x\", \"more\": 1}").is_ok());
 }

@@ -107,10 +107,10 @@ const BODIES: &[Case] = &[
     },
     Case {
         name: "a body over the limit",
-        request: |http| send(http, &json!({"message": "x".repeat(2 << 20)})),
+        request: |http| send(http, &json!({"message": "x".repeat(7 << 20)})),
         status: 413,
         code: "too_large",
-        words: &["1048576 bytes", "send less"],
+        words: &["6291456 bytes", "send less"],
     },
     Case {
         name: "another content type",
