@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use nexus_contract::{catalog, validate};
 use serde_json::{Value, json};
 
 /// How long an answer may take: a node ends every call by itself well before that.
@@ -78,6 +79,47 @@ pub struct As<'a> {
     pub request: Option<&'a str>,
 }
 
+/// As whom a tool is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Speaker {
+    /// An instance, by an id that its user chose.
+    Instance(String),
+    /// A conversation of Codex, which names itself.
+    Codex(String),
+    /// Nobody: the call names no caller.
+    Nobody,
+}
+
+impl Speaker {
+    /// Returns the id under which the cluster knows it; empty for nobody.
+    pub fn id(&self) -> String {
+        match self {
+            Self::Instance(id) => id.clone(),
+            Self::Codex(session) => format!("codex:{session}"),
+            Self::Nobody => String::new(),
+        }
+    }
+
+    /// Returns the body of a call of its.
+    pub fn body(&self, tool: &str, args: &Value, request: Option<&str>) -> Value {
+        let mut body = json!({"tool": tool, "args": args});
+        match self {
+            Self::Instance(id) => {
+                body["instanceId"] = id.as_str().into();
+                body["instanceGiven"] = true.into();
+            }
+            Self::Codex(session) => {
+                body["caller"] = json!({"client": "codex", "sessionId": session});
+            }
+            Self::Nobody => {}
+        }
+        if let Some(request) = request {
+            body["requestId"] = request.into();
+        }
+        body
+    }
+}
+
 impl Http {
     /// Makes the way to the node of that data folder; `is_near` unless it is in another network
     /// namespace, where HTTP from here does not reach.
@@ -119,20 +161,40 @@ impl Http {
         self.send(request.bearer_auth(self.token())).await
     }
 
-    /// Calls a tool.
+    /// Calls a tool as an instance.
     ///
     /// # Errors
     /// Refused, or lost.
+    ///
+    /// # Panics
+    /// As [`Self::call_as`].
     pub async fn call(&self, tool: &str, args: Value, who: As<'_>) -> Result<Value, Failed> {
-        let mut body = json!({
-            "tool": tool, "args": args, "instanceId": who.instance, "instanceGiven": true,
-        });
-        if let Some(request) = who.request {
-            body["requestId"] = request.into();
-        }
+        let speaker = Speaker::Instance(who.instance.to_owned());
+        self.call_as(&speaker, tool, args, who.request).await
+    }
+
+    /// Calls a tool as anybody.
+    ///
+    /// # Errors
+    /// Refused, or lost.
+    ///
+    /// # Panics
+    /// When the result is not as the tool's own schema says.
+    pub async fn call_as(
+        &self,
+        speaker: &Speaker,
+        tool: &str,
+        args: Value,
+        request: Option<&str>,
+    ) -> Result<Value, Failed> {
+        let body = speaker.body(tool, &args, request);
         let request = self.client.post(format!("{}/api/tools/call", self.url)).json(&body);
         let answer = self.send(request.bearer_auth(self.token())).await?;
-        Ok(answer["result"].clone())
+        let result = answer["result"].clone();
+        let spec = catalog::find(tool).unwrap_or_else(|| panic!("{tool} is not served: {answer}"));
+        let fits = validate::result(spec, &result);
+        assert!(fits.is_ok(), "{tool} answers {result}, but {fits:?}");
+        Ok(result)
     }
 
     /// Returns all messages of the global chat, oldest first, by a linearizable read.

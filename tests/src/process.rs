@@ -467,6 +467,27 @@ pub async fn agree(nodes: &[&Node], limit: Duration) -> String {
     .await
 }
 
+/// Starts four nodes, so that every role is there: the first leads, the next two vote and follow,
+/// the last is a learner.
+///
+/// # Panics
+/// When they do not become so in time, with the last status.
+pub async fn every_role(names: [&str; 4]) -> [Node; 4] {
+    let [first, second, third, learner] = names;
+    let [first, second, third] = three_voters([first, second, third]).await;
+    let learner = Node::join(learner, &first, &["--learner"]).await;
+    wait::until("a learner that has everything", LIMIT, async || {
+        let status = learner.status().await;
+        let members = status["members"].as_array().into_iter().flatten();
+        let mut own = members.filter(|member| member["name"] == learner.name());
+        let own = own.next().map(|own| (own["role"] == "learner", own["state"] == "up"));
+        if own == Some((true, true)) { Ok(()) } else { Err(format!("{status:#}")) }
+    })
+    .await;
+    agree(&[&first, &second, &third, &learner], LIMIT).await;
+    [first, second, third, learner]
+}
+
 /// Starts three nodes that become three voters; the first one leads.
 ///
 /// # Panics

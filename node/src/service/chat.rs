@@ -27,9 +27,9 @@ pub(super) async fn send_message(
     about: &Call<'_>,
     input: SendMessageInput,
 ) -> Answer {
+    let identity = about.who()?.identity();
     no_meeting(input.meeting_id.as_deref())?;
     no_draft(input.draft)?;
-    let identity = about.who()?.identity();
     let category = input.category.map_or(command::Category::None, into_command);
     let send = ChatCommand::Send { room: GLOBAL, text: input.message, category };
     let committed = service.propose(about, Command::Chat(send)).await?;

@@ -11,12 +11,28 @@ mod disk;
 mod http;
 mod quic;
 mod starts;
+mod table;
+mod talk;
 
+use std::collections::BTreeSet;
+
+use nexus_contract::catalog;
 use nexus_tests::call::As;
 use nexus_tests::command::Ended;
 use nexus_tests::process::{LIMIT, Node};
 use nexus_tests::wait;
 use serde_json::json;
+
+/// The tools that the tables hold, by family.
+const FAMILIES: [&[&str]; 1] = [talk::TOOLS];
+
+#[test]
+fn every_served_tool_has_a_table() {
+    let held: BTreeSet<&str> = FAMILIES.into_iter().flatten().copied().collect();
+    let served: BTreeSet<&str> = catalog::all().iter().map(|tool| tool.name).collect();
+    assert_eq!(held, served);
+    assert_eq!(held.len(), FAMILIES.into_iter().flatten().count(), "a tool is held twice");
+}
 
 /// A node with one message, and what it holds.
 struct Intact {
