@@ -13,7 +13,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
     ("nexus-rt", &[]),
     ("nexus-raft", &["nexus-domain", "nexus-rt"]),
     ("nexus-discovery", &["nexus-rt"]),
-    ("nexus-contract", &["nexus-domain"]),
+    ("nexus-contract", &["nexus-contract", "nexus-domain"]),
     ("nexus-adapter", &["nexus-contract", "nexus-rt"]),
     ("nexus-ops", &["nexus-raft", "nexus-domain", "nexus-rt"]),
     (
