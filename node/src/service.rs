@@ -12,9 +12,11 @@ mod errors;
 mod events;
 pub(crate) mod invites;
 mod memory;
+mod tasks;
 mod time;
 
 use nexus_contract::http::ToolCall;
+use nexus_contract::tasks as task_tools;
 use nexus_contract::tool::Tool as _;
 use nexus_contract::{ApiError, ErrorCode, ReadMarks, chat as chat_tools, ids, validate};
 use nexus_contract::{conversations as conversation_tools, events as event_tools};
@@ -49,8 +51,8 @@ impl Call<'_> {
             ApiError::new(
                 ErrorCode::Unidentified,
                 format!(
-                    "{} needs to know who calls: give instanceId in the call's body; each \
-                     instance has its own place in the messages",
+                    "{} needs to know who calls: give instanceId in the call's body; an \
+                     instance signs what it does, and has its own place in the messages",
                     self.tool
                 ),
             )
@@ -80,27 +82,58 @@ impl Service {
         }
         let who = caller::who(&call, self.cluster.node()).map_err(invalid)?;
         let about = Call { tool: spec.name, who, request_id: call.request_id.as_deref() };
-        let args = call.args;
-        match spec.name {
+        self.talk(&about, call.args).await
+    }
+
+    /// Serves the tools with which conversations talk.
+    async fn talk(&self, about: &Call<'_>, args: Value) -> Answer {
+        match about.tool {
             conversation_tools::Peers::NAME => {
                 let input = validate::input::<conversation_tools::Peers>(args)?;
-                conversations::peers(self, &about, &input).await
+                conversations::peers(self, about, &input).await
             }
             conversation_tools::SetProfile::NAME => {
                 let input = validate::input::<conversation_tools::SetProfile>(args)?;
-                conversations::set_profile(self, &about, input).await
+                conversations::set_profile(self, about, input).await
             }
             chat_tools::SendMessage::NAME => {
                 let input = validate::input::<chat_tools::SendMessage>(args)?;
-                chat::send_message(self, &about, input).await
+                chat::send_message(self, about, input).await
             }
             chat_tools::ReadMessages::NAME => {
                 let input = validate::input::<chat_tools::ReadMessages>(args)?;
-                chat::read_messages(self, &about, &input).await
+                chat::read_messages(self, about, &input).await
+            }
+            _ => self.work(about, args).await,
+        }
+    }
+
+    /// Serves the tools of what conversations share and leave behind.
+    async fn work(&self, about: &Call<'_>, args: Value) -> Answer {
+        match about.tool {
+            task_tools::CreateTask::NAME => {
+                let input = validate::input::<task_tools::CreateTask>(args)?;
+                tasks::create_task(self, about, input).await
+            }
+            task_tools::GetTask::NAME => {
+                let input = validate::input::<task_tools::GetTask>(args)?;
+                tasks::get_task(self, about, &input).await
+            }
+            task_tools::ListTasks::NAME => {
+                let input = validate::input::<task_tools::ListTasks>(args)?;
+                tasks::list_tasks(self, about, &input).await
+            }
+            task_tools::UpdateTask::NAME => {
+                let input = validate::input::<task_tools::UpdateTask>(args)?;
+                tasks::update_task(self, about, input).await
+            }
+            task_tools::CancelTask::NAME => {
+                let input = validate::input::<task_tools::CancelTask>(args)?;
+                tasks::cancel_task(self, about, &input).await
             }
             event_tools::ListEvents::NAME => {
                 let input = validate::input::<event_tools::ListEvents>(args)?;
-                events::list_events(self, &about, &input).await
+                events::list_events(self, about, &input).await
             }
             other => Err(ApiError::internal(format!("tool {other} is listed and not served"))),
         }

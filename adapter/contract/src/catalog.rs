@@ -21,7 +21,7 @@ const FAMILIES: [Family; 9] = [
     Family { tools: mail::TOOLS, served: false },
     Family { tools: chat::TOOLS, served: true },
     Family { tools: meetings::TOOLS, served: false },
-    Family { tools: tasks::TOOLS, served: false },
+    Family { tools: tasks::TOOLS, served: true },
     Family { tools: projects::TOOLS, served: false },
     Family { tools: documents::TOOLS, served: false },
     Family { tools: events::TOOLS, served: true },

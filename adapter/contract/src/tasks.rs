@@ -364,9 +364,14 @@ fn check_time(given: Option<&str>) -> Result<(), Violation> {
     if given.is_none_or(fits) {
         return Ok(());
     }
+    Err(no_time_of_a_task())
+}
+
+/// Makes the refusal of a time at which no task was changed, since there is no such time.
+pub fn no_time_of_a_task() -> Violation {
     let what = "is no time of a task; give its updated_at as it was shown, such as \
                 2026-01-02T03:04:05.678Z";
-    Err(Violation::new("expected_updated_at", what))
+    Violation::new("expected_updated_at", what)
 }
 
 #[cfg(test)]

@@ -111,10 +111,27 @@ pub(super) fn read(error: &ReadError) -> ApiError {
     ApiError::internal(crate::cli::chain(error))
 }
 
+/// What a field names does not exist; `remedy` says where to find what does.
+pub(super) fn not_found(field: &str, what: &str, remedy: &str) -> ApiError {
+    ApiError::new(ErrorCode::NotFound, format!("{field}: {what} does not exist; {remedy}"))
+}
+
+/// Gives a refusal of what does not exist the field and the remedy, as [`not_found`] does; any
+/// other refusal stays as it is.
+pub(super) fn missing(error: ApiError, field: &str, what: &str, remedy: &str) -> ApiError {
+    if error.code == ErrorCode::NotFound { not_found(field, what, remedy) } else { error }
+}
+
 /// The messages are taken, and this node does not have them yet.
 pub(super) fn behind(request_id: Option<&str>) -> ApiError {
     let text = "the messages are taken, and this node is too far behind to show them now: call \
                 again with the same request id, and they come; or read them with afterId";
+    done_and_not_shown(text, request_id)
+}
+
+/// The call is done, and this node cannot show its result yet; `text` says so. The same call under
+/// the same request id shows it later, so the code is the one that says to do that.
+pub(super) fn done_and_not_shown(text: &str, request_id: Option<&str>) -> ApiError {
     let error = ApiError::new(ErrorCode::UnknownOutcome, text).with_retry_after(1);
     match request_id {
         Some(id) => error.with_request_id(id),

@@ -6,6 +6,12 @@ pub(crate) fn text(millis: u64) -> String {
     format!("{:.3}", stamp.unwrap_or(jiff::Timestamp::MAX))
 }
 
+/// Reads what [`text`] wrote.
+pub(crate) fn millis(text: &str) -> Option<u64> {
+    let stamp: jiff::Timestamp = text.parse().ok()?;
+    u64::try_from(stamp.as_millisecond()).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -15,5 +21,15 @@ mod tests {
         assert_eq!(text(0), "1970-01-01T00:00:00.000Z");
         assert_eq!(text(1_764_561_600_007), "2025-12-01T04:00:00.007Z");
         assert!(text(u64::MAX).ends_with('Z'));
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        for number in [0, 1, 1_764_561_600_007] {
+            assert_eq!(millis(&text(number)), Some(number));
+        }
+        for wrong in ["", "2026-13-01T00:00:00.000Z", "1969-12-31T23:59:59.999Z", "yesterday"] {
+            assert_eq!(millis(wrong), None, "{wrong}");
+        }
     }
 }

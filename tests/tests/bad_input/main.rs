@@ -13,6 +13,7 @@ mod quic;
 mod starts;
 mod table;
 mod talk;
+mod tasks;
 
 use std::collections::BTreeSet;
 
@@ -24,7 +25,7 @@ use nexus_tests::wait;
 use serde_json::json;
 
 /// The tools that the tables hold, by family.
-const FAMILIES: [&[&str]; 1] = [talk::TOOLS];
+const FAMILIES: [&[&str]; 2] = [talk::TOOLS, tasks::TOOLS];
 
 #[test]
 fn every_served_tool_has_a_table() {
