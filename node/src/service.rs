@@ -11,11 +11,13 @@ mod conversations;
 mod errors;
 mod events;
 pub(crate) mod invites;
+mod maintenance;
 mod memory;
 mod tasks;
 mod time;
 
 use nexus_contract::http::ToolCall;
+use nexus_contract::maintenance as maintenance_tools;
 use nexus_contract::tasks as task_tools;
 use nexus_contract::tool::Tool as _;
 use nexus_contract::{ApiError, ErrorCode, ReadMarks, chat as chat_tools, ids, validate};
@@ -134,6 +136,10 @@ impl Service {
             event_tools::ListEvents::NAME => {
                 let input = validate::input::<event_tools::ListEvents>(args)?;
                 events::list_events(self, about, &input).await
+            }
+            maintenance_tools::HostMaintenance::NAME => {
+                let input = validate::input::<maintenance_tools::HostMaintenance>(args)?;
+                maintenance::host_maintenance(self, about, &input).await
             }
             other => Err(ApiError::internal(format!("tool {other} is listed and not served"))),
         }

@@ -25,7 +25,7 @@ const FAMILIES: [Family; 9] = [
     Family { tools: projects::TOOLS, served: false },
     Family { tools: documents::TOOLS, served: false },
     Family { tools: events::TOOLS, served: true },
-    Family { tools: maintenance::TOOLS, served: false },
+    Family { tools: maintenance::TOOLS, served: true },
 ];
 
 /// The tools that let conversations talk and share work: for clients that want a short list.

@@ -9,6 +9,7 @@
 
 mod disk;
 mod http;
+mod maintenance;
 mod quic;
 mod starts;
 mod table;
@@ -25,7 +26,7 @@ use nexus_tests::wait;
 use serde_json::json;
 
 /// The tools that the tables hold, by family.
-const FAMILIES: [&[&str]; 2] = [talk::TOOLS, tasks::TOOLS];
+const FAMILIES: [&[&str]; 3] = [talk::TOOLS, tasks::TOOLS, maintenance::TOOLS];
 
 #[test]
 fn every_served_tool_has_a_table() {
