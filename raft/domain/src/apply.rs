@@ -13,7 +13,8 @@
 //! 8. the family runs on an overlay of its own; a refusal discards it, with its events.
 //!
 //! Then the answer is kept. It is kept for what the family decided and for "too late"; every other
-//! refusal leaves the id free, so that the same call can be made again once its reason is gone.
+//! refusal leaves the id free, so that the same call can be made again once its reason is gone. So
+//! does a family's "busy", which says that the same call is right a little later.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -118,7 +119,7 @@ fn fresh(
         }
         outcome.map_err(Rejection::cut)
     };
-    if floor.is_some() {
+    if floor.is_some() && !matches!(outcome, Err(Rejection::Busy { .. })) {
         let kept = match &outcome {
             Ok(reply) => Outcome::Done(reply.clone()),
             Err(refusal) => Outcome::Refused(refusal.clone()),
