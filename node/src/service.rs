@@ -8,14 +8,17 @@ pub(crate) mod caller;
 mod chat;
 pub(crate) mod cluster;
 mod conversations;
+mod documents;
 mod errors;
 mod events;
 pub(crate) mod invites;
 mod maintenance;
 mod memory;
 mod tasks;
+mod texts;
 mod time;
 
+use nexus_contract::documents as document_tools;
 use nexus_contract::http::ToolCall;
 use nexus_contract::maintenance as maintenance_tools;
 use nexus_contract::tasks as task_tools;
@@ -39,11 +42,13 @@ pub(crate) struct Service {
 }
 
 /// One call: who, and under which request id.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Call<'a> {
     tool: &'static str,
     who: Option<Who>,
     request_id: Option<&'a str>,
+    /// The id to repeat it with, where its entry in the log goes by another one.
+    repeat: Option<&'a str>,
 }
 
 impl Call<'_> {
@@ -83,7 +88,8 @@ impl Service {
             ids::request("requestId", id).map_err(invalid)?;
         }
         let who = caller::who(&call, self.cluster.node()).map_err(invalid)?;
-        let about = Call { tool: spec.name, who, request_id: call.request_id.as_deref() };
+        let request_id = call.request_id.as_deref();
+        let about = Call { tool: spec.name, who, request_id, repeat: None };
         self.talk(&about, call.args).await
     }
 
@@ -133,6 +139,26 @@ impl Service {
                 let input = validate::input::<task_tools::CancelTask>(args)?;
                 tasks::cancel_task(self, about, &input).await
             }
+            document_tools::UpdateGlobalStrategy::NAME => {
+                let input = validate::input::<document_tools::UpdateGlobalStrategy>(args)?;
+                documents::update_global_strategy(self, about, input).await
+            }
+            document_tools::GetGlobalStrategy::NAME => {
+                validate::input::<document_tools::GetGlobalStrategy>(args)?;
+                documents::get_global_strategy(self, about).await
+            }
+            document_tools::ListGlobalDocs::NAME => {
+                let input = validate::input::<document_tools::ListGlobalDocs>(args)?;
+                documents::list_global_docs(self, about, &input).await
+            }
+            document_tools::GetGlobalDoc::NAME => {
+                let input = validate::input::<document_tools::GetGlobalDoc>(args)?;
+                documents::get_global_doc(self, about, &input).await
+            }
+            document_tools::SyncGlobalDoc::NAME => {
+                let input = validate::input::<document_tools::SyncGlobalDoc>(args)?;
+                documents::sync_global_doc(self, about, input).await
+            }
             event_tools::ListEvents::NAME => {
                 let input = validate::input::<event_tools::ListEvents>(args)?;
                 events::list_events(self, about, &input).await
@@ -171,7 +197,9 @@ impl Service {
             }
             other => other,
         };
-        let committed = outcome.map_err(|error| errors::write(about.tool, error))?;
+        let committed = outcome.map_err(|error| {
+            errors::write(about.tool, errors::repeated_with(error, about.repeat))
+        })?;
         self.memory.acknowledged(&who.id, committed.index);
         Ok(committed)
     }

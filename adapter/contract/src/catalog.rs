@@ -23,7 +23,7 @@ const FAMILIES: [Family; 9] = [
     Family { tools: meetings::TOOLS, served: false },
     Family { tools: tasks::TOOLS, served: true },
     Family { tools: projects::TOOLS, served: false },
-    Family { tools: documents::TOOLS, served: false },
+    Family { tools: documents::TOOLS, served: true },
     Family { tools: events::TOOLS, served: true },
     Family { tools: maintenance::TOOLS, served: true },
 ];

@@ -50,6 +50,20 @@ pub(super) fn write(tool: &str, error: ProposeError) -> ApiError {
     }
 }
 
+/// Gives the end of a write the request id with which its caller repeats the call, where the entry
+/// in the log goes by another one.
+pub(super) fn repeated_with(error: ProposeError, id: Option<&str>) -> ProposeError {
+    match (error, id) {
+        (ProposeError::Unknown { missing, .. }, Some(id)) => {
+            ProposeError::Unknown { request: id.to_owned(), missing }
+        }
+        (ProposeError::DiskFull { .. }, Some(id)) => {
+            ProposeError::DiskFull { request: id.to_owned() }
+        }
+        (error, _) => error,
+    }
+}
+
 /// As [`write()`], for a verb that takes no request id: where its end is not known, `look` says how
 /// to find out.
 pub(super) fn verb(name: &str, error: ProposeError, look: &str) -> ApiError {
@@ -127,6 +141,12 @@ pub(super) fn behind(request_id: Option<&str>) -> ApiError {
     let text = "the messages are taken, and this node is too far behind to show them now: call \
                 again with the same request id, and they come; or read them with afterId";
     done_and_not_shown(text, request_id)
+}
+
+/// A step of a call did not end in time; the call itself is not done.
+pub(super) fn no_answer() -> ApiError {
+    let text = "no answer came in time while the call's text was on its way; it was not done";
+    ApiError::new(ErrorCode::NoQuorum, text).with_retry_after(1)
 }
 
 /// The call is done, and this node cannot show its result yet; `text` says so. The same call under

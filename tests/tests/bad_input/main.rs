@@ -8,6 +8,7 @@
 )]
 
 mod disk;
+mod documents;
 mod http;
 mod maintenance;
 mod quic;
@@ -26,7 +27,7 @@ use nexus_tests::wait;
 use serde_json::json;
 
 /// The tools that the tables hold, by family.
-const FAMILIES: [&[&str]; 3] = [talk::TOOLS, tasks::TOOLS, maintenance::TOOLS];
+const FAMILIES: [&[&str]; 4] = [talk::TOOLS, tasks::TOOLS, documents::TOOLS, maintenance::TOOLS];
 
 #[test]
 fn every_served_tool_has_a_table() {
