@@ -160,6 +160,77 @@ async fn of_all_that_claim_a_task_one_wins_and_is_named_to_the_others() {
     assert_eq!(list["count"], ROUNDS, "{list}");
 }
 
+/// Claims a task until it is known how that ended; returns whether it was won.
+async fn claim_to_the_end(node: &Node, by: &Speaker, task: &str, request: &str) -> bool {
+    let args = json!({"taskId": task, "status": "running", "expected_status": "pending"});
+    wait::until("the end of a claim", LIMIT, async || {
+        match node.http().call_as(by, "update_task", args.clone(), Some(request)).await {
+            Ok(task) => {
+                assert_eq!(task["updated_by"], by.id(), "{task}");
+                Ok(true)
+            }
+            Err(failed) if failed.code() == "conflict" => {
+                let told = failed.to_string();
+                assert!(!told.contains("another call") && told.contains("is running"), "{told}");
+                Ok(false)
+            }
+            Err(failed) => Err(failed),
+        }
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_has_one_winner_while_leaders_die() {
+    const ROUNDS: usize = 6;
+    let mut nodes = Vec::from(three_voters(["one", "two", "three"]).await);
+    let [first, second, third] = ["a", "b", "c"].map(codex);
+    let mut won = [0_usize; 3];
+    for round in 0..ROUNDS {
+        let made = wait::until("a task", LIMIT, async || {
+            let id = format!("make-{round}");
+            nodes[0].http().call_as(&instance("maker"), "create_task", json!({}), Some(&id)).await
+        });
+        let task = text(&made.await["task_id"]);
+        let leader = wait::until("a leader", LIMIT, async || {
+            let status = nodes[0].status().await;
+            nodes.iter().position(|node| status["leader"] == node.name()).ok_or(status)
+        });
+        let leader = leader.await;
+        let mut dying = nodes.remove(leader);
+        let lost = dying.http().clone();
+        let end = async |node: &Node, by: &Speaker| {
+            claim_to_the_end(node, by, &task, &format!("r-{round}")).await
+        };
+        // Whoever claims beside the leader goes on beside another node, under the same id.
+        let beside_it = async {
+            let args = json!({"taskId": task, "status": "running", "expected_status": "pending"});
+            let request = format!("r-{round}");
+            lost.call_as(&third, "update_task", args, Some(&request)).await.ok();
+            end(&nodes[0], &third).await
+        };
+        let kill = async {
+            // The leader dies at another moment of the claims each time.
+            for _ in 0..round * 40 {
+                tokio::task::yield_now().await;
+            }
+            dying.kill();
+        };
+        let (a, b, c, ()) =
+            tokio::join!(end(&nodes[0], &first), end(&nodes[1], &second), beside_it, kill);
+        let claims = [a, b, c];
+        let winners: Vec<usize> = (0..3).filter(|at| claims[*at]).collect();
+        let [winner] = winners.as_slice() else { panic!("round {round}: {claims:?}") };
+        won[*winner] += 1;
+        let winner = [&first, &second, &third][*winner].id();
+        let found = call(&nodes[1], &Speaker::Nobody, "get_task", json!({"taskId": task})).await;
+        assert_eq!((&found["updated_by"], &found["status"]), (&json!(winner), &json!("running")));
+        dying.start(&[]).await;
+        nodes.insert(leader, dying);
+    }
+    eprintln!("{ROUNDS} claims under a dying leader won by {won:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_go_on_where_they_stopped_and_are_bounded_in_bytes() {
     let node = Node::found("sole").await;
