@@ -1,9 +1,10 @@
 //! JSON that comes in, read once for everybody who reads it: bodies of HTTP, lines of MCP, what is
 //! typed, what stands in settings.
 //!
-//! It is what serde_json reads, but for one thing: a key that stands twice in an object is refused.
-//! JSON leaves open which of the two counts (RFC 8259, section 4), so that what a guard before the
-//! node has looked at need not be what the node takes. Depth is bounded as there, by 128.
+//! It is what `serde_json` reads, but for one thing: a key that stands twice in an object is
+//! refused. JSON leaves open which of the two counts (RFC 8259, section 4), so that what a guard
+//! before the node has looked at need not be what the node takes. Depth is bounded as there, by
+//! 128.
 
 use std::fmt;
 

@@ -37,10 +37,10 @@ fn what_cannot_be_served_is_answered_under_its_id() {
         (r#"{"jsonrpc":"2.0","id":7,"method":"tools/nothing"}"#, json!(7), UNKNOWN, "this server"),
         (r#"{"jsonrpc":"2.0","id":8,"method":"a","params":[1]}"#, json!(8), UNKNOWN, "found: a;"),
         (
-            r#"{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"peers","name":"x"}}"#,
+            r#"{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"a","name":"b"}}"#,
             json!(9),
             INVALID,
-            "the line has the key \"name\" twice at line 1 column 77: give each key once",
+            "the line has the key \"name\" twice at line 1 column 73: give each key once",
         ),
         (r#"{"id":{},"id":{},"method":"ping"}"#, json!(null), INVALID, "the key \"id\" twice"),
         (r#"{"id":1,"id":1,"method":}"#, json!(null), PARSE, "expected value"),

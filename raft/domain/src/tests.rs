@@ -193,11 +193,8 @@ fn whatever_the_cluster_keeps_is_full_in_one_way() {
         tables::MEMBERS.put(&mut state, id, &member).unwrap();
     }
 
-    let register = ConversationCommand::Register {
-        client: Client::Claude,
-        cwd: "/x".into(),
-        incarnation: 1,
-    };
+    let register =
+        ConversationCommand::Register { client: Client::Claude, cwd: "/x".into(), incarnation: 1 };
     let admit = ClusterCommand::Admit {
         invite: "abc".into(),
         public_key: vec![9],
