@@ -246,20 +246,10 @@ impl Service {
         self.cluster.read(query).await.map_err(|error| errors::read(&error))
     }
 
-    /// Says in words that no time is known at which a stale answer was true.
-    fn not_known(&self) -> String {
-        let last = self.cluster.look(|view| nexus_domain::clock::clock(view));
-        let last = last.map_or_else(|_| "unknown".to_owned(), |clock| time::text(clock.at));
-        format!("not known since this node's start; its last entry is of {last}")
-    }
-
     /// Returns what a reader must know of an answer's age.
     fn marks<T>(&self, about: &Call<'_>, fresh: &Fresh<T>) -> ReadMarks {
         let Some(stale) = &fresh.stale else { return ReadMarks::default() };
-        let as_of = match stale.as_of {
-            Some(millis) => time::text(millis),
-            None => self.not_known(),
-        };
+        let as_of = as_of(&self.cluster, stale.as_of);
         let own = about.who.as_ref().and_then(|who| self.memory.last(&who.id));
         let missing = own.is_some_and(|index| fresh.applied < index);
         ReadMarks {
@@ -274,6 +264,13 @@ impl Service {
 /// Returns what a writer must know of where its write shows.
 fn written(committed: &Committed) -> ReadMarks {
     ReadMarks { applied_here: (!committed.applied_here).then_some(false), ..ReadMarks::default() }
+}
+
+/// Says until when a stale answer is known to have been true, or why no time is known.
+fn as_of(cluster: &Cluster, known: Option<u64>) -> String {
+    let last = || cluster.look(|view| nexus_domain::clock::clock(view)).ok();
+    let last_entry = known.is_none().then(last).flatten().map(|clock| clock.at);
+    time::as_of(known, last_entry)
 }
 
 /// Writes a time as part of a file's name: UTC, without what file systems dislike.

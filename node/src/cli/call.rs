@@ -7,7 +7,7 @@ use nexus_contract::http::{ToolAnswer, ToolCall};
 use nexus_contract::json;
 use serde_json::{Map, Value};
 
-use super::out::{Out, local_text};
+use super::out::{Out, knew};
 use super::{Exit, Failure, Local, value};
 use crate::config;
 
@@ -77,11 +77,8 @@ fn own_instance() -> String {
 pub(crate) fn show_marks(result: &Map<String, Value>, out: &mut Out) {
     let is = |key: &str, value: bool| result.get(key).and_then(Value::as_bool) == Some(value);
     if is("stale", true) {
-        let as_of = result.get("asOf").and_then(Value::as_str).unwrap_or("an unknown time");
-        out.warning(&format!(
-            "no majority of the voters answers: this is what this node knew at {}",
-            local_text(as_of)
-        ));
+        let knew = knew(result.get("asOf").and_then(Value::as_str));
+        out.warning(&format!("no majority of the voters answers: {knew}"));
     }
     if is("missingYourWrite", true) {
         out.warning("a write of yours that was acknowledged is not in this answer yet");

@@ -123,6 +123,18 @@ pub(crate) fn local_time(millis: u64) -> String {
     }
 }
 
+/// Says of when a stale answer is: `as_of` is a time, or says why none is known.
+pub(crate) fn knew(as_of: Option<&str>) -> String {
+    let Some(as_of) = as_of else {
+        return "this is the last that this node knows, and its age is not known".to_owned();
+    };
+    let shown = as_of.split(' ').map(local_text).collect::<Vec<_>>().join(" ");
+    match as_of.parse::<jiff::Timestamp>() {
+        Ok(_) => format!("this is what this node knew at {shown}"),
+        Err(_words) => format!("this is the last that this node knows, and its age is {shown}"),
+    }
+}
+
 /// Writes a time that the node gave in UTC in the user's zone; anything else as it is.
 pub(crate) fn local_text(utc: &str) -> String {
     utc.parse::<jiff::Timestamp>().map_or_else(|_words| utc.to_owned(), local)

@@ -8,7 +8,7 @@ use nexus_contract::http::{
 use nexus_contract::{ApiError, ErrorCode};
 use tokio::time::Instant;
 
-use super::out::{Out, local_text, local_time};
+use super::out::{Out, knew, local_text, local_time};
 use super::{Exit, Failure, Local, value};
 use crate::config::Folder;
 
@@ -96,8 +96,7 @@ fn cluster_table(view: &ClusterView, out: &mut Out) {
     let rows = view.members.iter().map(member_row).collect();
     out.table(&["ID", "NAME", "ROLE", "STATE", "SINCE", "LAG", "VERSION", "ADDRESSES"], rows);
     if view.stale == Some(true) {
-        let as_of = view.as_of.as_deref().map_or("an unknown time".to_owned(), local_text);
-        out.warning(&format!("no leader answers: this is what this node knew at {as_of}"));
+        out.warning(&format!("no leader answers: {}", knew(view.as_of.as_deref())));
     }
     for warning in &view.warnings {
         out.warning(warning);

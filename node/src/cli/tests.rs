@@ -108,6 +108,21 @@ fn advice_follows_only_what_gives_none_itself() {
 }
 
 #[test]
+fn a_stale_answer_is_told_in_one_sentence_with_or_without_a_time() {
+    let time = "2026-12-01T04:00:00.007Z";
+    let local = out::local_text(time);
+    assert_ne!(local, time);
+    assert_eq!(out::knew(Some(time)), format!("this is what this node knew at {local}"));
+    let words = "not known since this node's start; its last entry is of";
+    assert_eq!(
+        out::knew(Some(&format!("{words} {time}"))),
+        format!("this is the last that this node knows, and its age is {words} {local}")
+    );
+    let bare = "this is the last that this node knows, and its age is not known";
+    assert_eq!(out::knew(None), bare);
+}
+
+#[test]
 fn codes_decide_the_exit_code() {
     let exit = |code| Exit::of(code);
     assert_eq!(exit(ErrorCode::NodeUnreachable), Exit::NotReachable);

@@ -17,7 +17,9 @@ const CERTIFICATE_DAYS: u64 = 90;
 
 /// Returns the cluster in its leader's view, or in this node's own when no leader answers.
 pub(crate) async fn view(handle: &Cluster) -> ClusterView {
-    let mut view = shown(&handle.status().await, handle.node());
+    let status = handle.status().await;
+    let mut view = shown(&status, handle.node());
+    view.as_of = status.stale.then(|| super::as_of(handle, status.as_of));
     view.warnings.extend(certificate_warning(&handle.certificate(), &view.node));
     view
 }
@@ -44,10 +46,7 @@ fn shown(status: &Status, own: u64) -> ClusterView {
         tolerance: u32::try_from(status.tolerance).unwrap_or(u32::MAX),
         members: status.members.iter().map(member).collect(),
         stale: status.stale.then_some(true),
-        as_of: status.stale.then(|| match status.as_of {
-            Some(millis) => time::text(millis),
-            None => "not known since this node's start".to_owned(),
-        }),
+        as_of: None,
         differs: status.differs.as_ref().map(|difference| DifferenceView {
             index: difference.index,
             majority: difference.majority,

@@ -12,9 +12,27 @@ pub(crate) fn millis(text: &str) -> Option<u64> {
     u64::try_from(stamp.as_millisecond()).ok()
 }
 
+/// Says until when a stale answer is known to have been true; where no time is known, that in
+/// words, with the time of the node's last entry.
+pub(crate) fn as_of(known: Option<u64>, last_entry: Option<u64>) -> String {
+    if let Some(millis) = known {
+        return text(millis);
+    }
+    let last = last_entry.map_or_else(|| "unknown time".to_owned(), text);
+    format!("not known since this node's start; its last entry is of {last}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_stale_answer_has_a_time_or_says_why_not() {
+        assert_eq!(as_of(Some(7), Some(9)), "1970-01-01T00:00:00.007Z");
+        let words = "not known since this node's start; its last entry is of ";
+        assert_eq!(as_of(None, Some(9)), format!("{words}1970-01-01T00:00:00.009Z"));
+        assert_eq!(as_of(None, None), format!("{words}unknown time"));
+    }
 
     #[test]
     fn times_have_milliseconds_and_a_zone() {
