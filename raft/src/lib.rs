@@ -25,6 +25,7 @@ mod open;
 mod propose;
 mod reach;
 mod read;
+mod readiness;
 mod renewal;
 mod retention;
 mod rpc;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nexus_rt::Jobs;
-use nexus_tests::call::{As, Http};
+use nexus_tests::call::{As, Failed, Http};
 use nexus_tests::process::{LIMIT, Node, agree, text, three_voters};
 use nexus_tests::wait;
 use serde_json::{Value, json};
@@ -235,6 +235,71 @@ async fn a_member_that_is_gone_is_removed_and_its_id_never_comes_back() {
     assert!(new > id.as_u64().unwrap(), "{status:#}");
     agree(&[&one, &two, &three], LIMIT).await;
     assert_eq!(texts(&two).await, ["with two", "without two"]);
+}
+
+/// Waits until a node says that it is not ready, with this code; returns what it says.
+async fn unready(node: &Node, code: &str) -> Value {
+    wait::until(&format!("/ready with {code}"), LIMIT, async || {
+        match node.http().get("/ready").await {
+            Err(Failed::Refused { status: 503, body }) if body["code"] == code => Ok(body),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_without_a_quorum_is_not_ready_and_says_of_when_it_knows() {
+    let [mut one, mut two, mut three] = three_voters(["one", "two", "three"]).await;
+    for node in [&one, &two, &three] {
+        serves(node).await;
+    }
+    say(&one, "heard by all").await;
+    agree(&[&one, &two, &three], LIMIT).await;
+    // A follower that hears no leader knows it by itself: nobody calls a tool here.
+    one.kill();
+    three.kill();
+    let body = unready(&two, "no_quorum").await;
+    let error = text(&body["error"]);
+    for words in ["of 3 voters 2 must be awake", "one", "three", "nothing can be written"] {
+        assert!(error.contains(words), "{words}: {error}");
+    }
+    assert_eq!((&body["ok"], &body["retryAfter"]), (&json!(false), &json!(1)));
+    assert_eq!(two.http().get("/health").await.unwrap()["ready"], false);
+    let latest = &["call", "read_messages", r#"{"latest": true}"#][..];
+    for verb in [latest, &["status"]] {
+        let ended = two.nexus(verb).await.good();
+        let words = "answers: this is what this node knew at 20";
+        assert!(ended.stderr.contains(words), "{verb:?}: {ended}");
+    }
+    // After a start it has heard nobody yet.
+    two.kill();
+    two.start(&[]).await;
+    unready(&two, "starting").await;
+    for verb in [latest, &["status"]] {
+        let ended = two.nexus(verb).await.good();
+        let words = "answers: this is the last that this node knows, and its age is not known \
+                     since this node's start; its last entry is of 20";
+        assert!(ended.stderr.contains(words), "{verb:?}: {ended}");
+    }
+    let status = two.status().await;
+    let words = "not known since this node's start; its last entry is of 20";
+    assert!(text(&status["asOf"]).starts_with(words), "{status:#}");
+    // A quorum is enough.
+    three.start(&[]).await;
+    for node in [&two, &three] {
+        serves(node).await;
+    }
+    // A leader that is alone knows it too.
+    let status = two.status().await;
+    let leader = text(&status["leader"]);
+    let (alone, other) = if leader == "two" { (&two, &mut three) } else { (&three, &mut two) };
+    other.kill();
+    unready(alone, "no_quorum").await;
+    other.start(&[]).await;
+    for node in [alone, other] {
+        serves(node).await;
+    }
 }
 
 fn member<'a>(status: &'a Value, name: &str) -> Option<&'a Value> {

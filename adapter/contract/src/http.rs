@@ -25,7 +25,8 @@ pub const PATH_TOOLS: &str = "/api/tools";
 pub const PATH_PEERS: &str = "/api/peers";
 /// `GET` the [`Health`]; needs no token.
 pub const PATH_HEALTH: &str = "/health";
-/// `GET`: 200 once a linearizable read has succeeded since the start, 503 before.
+/// `GET`: 200 when a linearizable read has succeeded since the start and a leader with a quorum is
+/// at work, as far as the node knows; else 503 with why, and what to do.
 pub const PATH_READY: &str = "/ready";
 /// `GET` the [`ClusterView`].
 pub const PATH_CLUSTER: &str = "/api/cluster";
@@ -184,7 +185,7 @@ pub struct Health {
     pub node: String,
     /// The cluster's id.
     pub cluster: String,
-    /// Whether a linearizable read has succeeded since the start.
+    /// Whether [`PATH_READY`] answers 200.
     pub ready: bool,
 }
 

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use nexus_contract::http::{Done, Health};
-use nexus_contract::{ApiError, CONTRACT_VERSION, ErrorCode};
+use nexus_contract::CONTRACT_VERSION;
 
 use super::Shared;
 use super::respond::Refused;
@@ -23,18 +23,16 @@ pub(super) async fn health(State(shared): State<Arc<Shared>>) -> Json<Health> {
         contract_version: CONTRACT_VERSION,
         node: node.name(),
         cluster: node.cluster.cluster_id(),
-        ready: node.is_ready(),
+        ready: node.unready().is_none(),
     })
 }
 
 /// `GET /ready`.
 pub(super) async fn ready(State(shared): State<Arc<Shared>>) -> Result<Json<Done>, Refused> {
-    if shared.node.is_ready() {
-        return Ok(Json(Done::new("a linearizable read has succeeded since the start")));
+    match shared.node.unready() {
+        None => Ok(Json(Done::new("a linearizable read has succeeded, and a leader is at work"))),
+        Some(error) => Err(Refused(error)),
     }
-    let text = "no linearizable read has succeeded since the start: a leader is awaited; reads \
-                answer from what this node knows";
-    Err(Refused(ApiError::new(ErrorCode::Starting, text).with_retry_after(1)))
 }
 
 /// `GET /metrics`.

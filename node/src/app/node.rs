@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusHandle;
+use nexus_contract::{ApiError, ErrorCode};
 use nexus_domain::cluster;
 use nexus_raft::{Cluster, ReadError};
 use tokio_util::sync::CancellationToken;
@@ -52,9 +53,20 @@ impl Node {
         self.name.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns whether a linearizable read has succeeded since the start.
-    pub(crate) fn is_ready(&self) -> bool {
-        self.ready.load(Ordering::Acquire)
+    /// Returns why calls are better sent to another node, as `/ready` says it; `None` when this one
+    /// reads and writes.
+    pub(crate) fn unready(&self) -> Option<ApiError> {
+        if !self.ready.load(Ordering::Acquire) {
+            let text = "no linearizable read has succeeded since the start: a leader is awaited; \
+                        reads answer from what this node knows";
+            return Some(ApiError::new(ErrorCode::Starting, text).with_retry_after(1));
+        }
+        let trouble = self.cluster.trouble()?;
+        let text = format!(
+            "no majority of the voters answers: {trouble}; reads answer from what this node knows, \
+             and nothing can be written"
+        );
+        Some(ApiError::new(ErrorCode::NoQuorum, text).with_retry_after(1))
     }
 
     /// Returns whether the end has begun.

@@ -1,0 +1,21 @@
+//! Whether a leader with a quorum is at work, for whoever asks this node before it sends calls.
+
+use crate::cluster::Cluster;
+
+impl Cluster {
+    /// Returns why writes and fresh reads fail at present, and what to do about it; `None` while a
+    /// leader with a quorum was at work a moment ago, as far as this node knows.
+    ///
+    /// Asking does not wait. While there is trouble, each call also looks beside whether it is
+    /// over: no other call may come by which this node would find out.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        let core = &self.core;
+        // A leader may be heard that has lost its quorum: then reads have failed for long.
+        if core.cluster_works() && !core.hopeless() && core.refused().is_none() {
+            return None;
+        }
+        core.probe();
+        Some(core.who_is_missing())
+    }
+}
