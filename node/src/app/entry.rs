@@ -3,6 +3,7 @@
 //! What the folder is, what the settings expect and what the command line asks are held against
 //! each other before anything is made; a folder is never emptied, only set aside.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,13 +14,14 @@ use nexus_domain::chat;
 use nexus_domain::cluster;
 use nexus_domain::command::Room;
 use nexus_raft::identity::Fingerprint;
-use nexus_raft::transport::quic::JoinError;
+use nexus_raft::transport::quic::{JoinError, StartError};
 use nexus_raft::{Cluster, Folder as Held, InviteCode, OpenError, Start};
 use nexus_rt::{Clock, Jobs};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::lan::advertised;
+use super::port;
 use crate::cli::out::Out;
 use crate::cli::{VERSION, chain};
 use crate::config::folder::Lock;
@@ -102,7 +104,10 @@ impl EntryError {
                     .to_owned(),
             ),
             Self::Open { source, address, .. } => match **source {
-                OpenError::Transport(_) => Some(port_hint(*address)),
+                OpenError::Transport(StartError::Bind { ref source, .. }) => {
+                    Some(port_hint(*address, source.kind()))
+                }
+                OpenError::Transport(StartError::Tls(_)) => None,
                 OpenError::Store(_)
                 | OpenError::Identity(_)
                 | OpenError::Authority(_)
@@ -123,7 +128,19 @@ fn not_opened(path: &Path, address: SocketAddr, source: OpenError) -> EntryError
 }
 
 /// Says what to do about a cluster port that cannot be bound.
-fn port_hint(address: SocketAddr) -> String {
+fn port_hint(address: SocketAddr, kind: ErrorKind) -> String {
+    if kind == ErrorKind::AddrNotAvailable {
+        return format!(
+            "{}; give one of them with --cluster ADDRESS:PORT, or [::]:{} for all of them",
+            port::foreign(address),
+            address.port()
+        );
+    }
+    if kind == ErrorKind::PermissionDenied {
+        return "ports below 1024 belong to root: give --cluster ADDRESS:PORT with another one, \
+                such as 5689"
+            .to_owned();
+    }
     format!(
         "find who has it with `ss -lunp 'sport = :{}'`, or give another one of this machine's: \
          --cluster ADDRESS:PORT (port 0 picks a free one)",
@@ -133,7 +150,7 @@ fn port_hint(address: SocketAddr) -> String {
 
 /// Says what to do about a full disk, if that is what an error comes from.
 fn full_hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
-    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    use ErrorKind::{QuotaExceeded, StorageFull};
     let mut next = Some(error);
     while let Some(cause) = next {
         let kind = cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind);

@@ -1,13 +1,17 @@
-//! The HTTP port, and who has it when it is taken.
+//! The HTTP port, and who has it when it is taken; and what to say of an address that is not this
+//! machine's, of either port.
 
 use std::io::ErrorKind;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use nexus_discovery::interfaces::{self, Interface};
 use tokio::net::TcpListener;
 
 /// How long whoever has the port may take to say who it is.
 const ASK_LIMIT: Duration = Duration::from_secs(2);
+/// As many addresses of this machine are named: a host of containers has hundreds.
+const NAMED_MAX: usize = 12;
 
 /// Why HTTP cannot be served there.
 #[derive(Debug, thiserror::Error)]
@@ -62,11 +66,40 @@ impl PortError {
             Self::Failed { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
                 "ports below 1024 belong to root: give --http 127.0.0.1:5688".to_owned()
             }
+            Self::Failed { address, source } if source.kind() == ErrorKind::AddrNotAvailable => {
+                format!("{}; for clients of this machine give 127.0.0.1:5688", foreign(*address))
+            }
             Self::Failed { .. } => {
                 "give an address of this machine, such as --http 127.0.0.1:5688".to_owned()
             }
         }
     }
+}
+
+/// Says that an address is none of this machine's, and which are.
+pub(super) fn foreign(address: SocketAddr) -> String {
+    let own = interfaces::list().unwrap_or_else(|error| {
+        tracing::debug!(%error, "this machine's addresses cannot be listed");
+        Vec::new()
+    });
+    foreign_to(address.ip(), own)
+}
+
+fn foreign_to(ip: IpAddr, mut own: Vec<Interface>) -> String {
+    // A link-local address is bound with its interface's number, which nobody types.
+    own.retain(|interface| !interfaces::is_link_local(&interface.address));
+    own.sort_by_key(|interface| (interface.medium, interface.address.is_ipv6()));
+    let more = own.len().saturating_sub(NAMED_MAX);
+    let named = own.iter().take(NAMED_MAX);
+    let mut named: Vec<String> =
+        named.map(|it| format!("{} ({})", it.address, it.name)).collect();
+    if more > 0 {
+        named.push(format!("{more} more"));
+    }
+    if named.is_empty() {
+        return format!("{ip} belongs to no interface of this machine");
+    }
+    format!("{ip} belongs to no interface of this machine, which has {}", named.join(", "))
 }
 
 /// Binds the port, or says who has it.
@@ -114,6 +147,8 @@ async fn who_answers(address: SocketAddr) -> Holder {
 
 #[cfg(test)]
 mod tests {
+    use nexus_discovery::interfaces::Medium;
+
     use super::*;
 
     async fn holder_of(health: &'static str, tools: &'static str) -> Holder {
@@ -135,6 +170,39 @@ mod tests {
             PortError::Taken { holder, .. } => holder,
             PortError::Failed { source, .. } => panic!("{source}"),
         }
+    }
+
+    #[test]
+    fn a_foreign_address_is_told_with_those_of_this_machine() {
+        let own = |name: &str, address: &str, medium| Interface {
+            name: name.to_owned(),
+            index: None,
+            medium,
+            address: address.parse().unwrap(),
+            prefix: 24,
+        };
+        let ip: IpAddr = "192.0.2.1".parse().unwrap();
+        let bare = "192.0.2.1 belongs to no interface of this machine";
+        let mut all = vec![
+            own("lo", "127.0.0.1", Medium::Loopback),
+            own("eth0", "fe80::1", Medium::Wired),
+            own("eth0", "2001:db8::5", Medium::Wired),
+            own("docker0", "172.17.0.1", Medium::Virtual),
+            own("eth0", "10.0.0.5", Medium::Wired),
+        ];
+        assert_eq!(
+            foreign_to(ip, all.clone()),
+            format!(
+                "{bare}, which has 10.0.0.5 (eth0), 2001:db8::5 (eth0), 172.17.0.1 (docker0), \
+                 127.0.0.1 (lo)"
+            )
+        );
+        for number in 0..20 {
+            all.push(own("veth", &format!("172.18.0.{number}"), Medium::Virtual));
+        }
+        let text = foreign_to(ip, all);
+        assert!(text.ends_with(", 12 more") && text.contains("10.0.0.5 (eth0)"), "{text}");
+        assert_eq!(foreign_to(ip, Vec::new()), bare);
     }
 
     #[tokio::test]

@@ -336,8 +336,16 @@ async fn ports_that_are_taken_are_named() {
     let ended = nexus_tests::command::run(up("127.0.0.1:0", &address)).await;
     let find = format!("ss -lunp 'sport = :{}'", taken.local_addr().unwrap().port());
     refused(&ended, 1, &[&address, "in use", "hint: find who has it", &find, "--cluster"]);
-    let ended = nexus_tests::command::run(up("127.0.0.1:0", "203.0.113.1:5689")).await;
-    refused(&ended, 1, &["203.0.113.1:5689", "hint: ", "--cluster"]);
+    // An address of another machine is no busy port.
+    let foreign = "hint: 203.0.113.1 belongs to no interface of this machine, which has ";
+    for (http, cluster, flag) in [
+        ("127.0.0.1:0", "203.0.113.1:5689", "with --cluster ADDRESS:PORT, or [::]:5689"),
+        ("203.0.113.1:5688", "127.0.0.1:0", "give 127.0.0.1:5688"),
+    ] {
+        let ended = nexus_tests::command::run(up(http, cluster)).await;
+        refused(&ended, 1, &["203.0.113.1:56", foreign, "127.0.0.1 (lo)", flag]);
+        assert!(!ended.stderr.contains("ss -l"), "{ended}");
+    }
     let ended = nexus_tests::command::run(up("127.0.0.1", "127.0.0.1:0")).await;
     assert_eq!(ended.code(), 2, "{ended}");
     assert!(ended.stderr.contains("--http"), "{ended}");
