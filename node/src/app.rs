@@ -8,6 +8,7 @@ mod entry;
 pub(crate) mod lan;
 mod node;
 mod port;
+mod signals;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -29,6 +30,7 @@ use entry::EntryError;
 use lan::Lan;
 pub(crate) use node::Node;
 use port::PortError;
+pub(crate) use signals::{Signals, at_once};
 
 /// How long running calls may take after a stop was asked for: a write ends within ten seconds.
 const CALLS_LIMIT: Duration = Duration::from_secs(11);
@@ -93,7 +95,14 @@ pub(crate) struct App {
 
 impl App {
     /// Takes the folder and the ports, opens the log, and joins where the configuration says so.
-    pub(crate) async fn build(config: Config, out: &mut Out) -> Result<Self, StartError> {
+    ///
+    /// When `stop` is cancelled, a join that waits is given up; anything else is short, and ends as
+    /// a node that was asked to stop.
+    pub(crate) async fn build(
+        config: Config,
+        out: &mut Out,
+        stop: CancellationToken,
+    ) -> Result<Self, StartError> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let jobs = Jobs::new();
         let started_at = clock.wall_millis();
@@ -104,8 +113,14 @@ impl App {
         let http = port::address(&listener, config.http)?;
         let metrics = telemetry::start_metrics().map_err(StartError::Metrics)?;
         let discovery = lan::start_discovery(&config, &clock, &jobs);
-        let entered = entry::enter(&config, lock, &discovery, &clock, &jobs, out).await?;
-        let entry::Entered { cluster, lock } = entered;
+        let parts = entry::Parts {
+            config: &config,
+            discovery: &discovery,
+            clock: &clock,
+            jobs: &jobs,
+            stop: &stop,
+        };
+        let entry::Entered { cluster, lock } = entry::enter(&parts, lock, out).await?;
         let data = config.folder.path();
         let name = node::first_name(&cluster, data).await.map_err(StartError::Read)?;
         let lan = Arc::new(Lan::new(&config, cluster.clone(), discovery));
@@ -117,7 +132,7 @@ impl App {
             metrics,
             name: std::sync::Mutex::new(name),
             ready: std::sync::atomic::AtomicBool::new(false),
-            stop: CancellationToken::new(),
+            stop,
             stopping: CancellationToken::new(),
         };
         let shared = Shared {
@@ -208,11 +223,11 @@ impl Running {
     }
 
     /// Serves until somebody asks for the end, then stops in order.
-    pub(crate) async fn wait(self) -> Ended {
+    pub(crate) async fn wait(self, signals: &mut Signals) -> Ended {
         let mut fatal = self.node.cluster.fatal();
         let ended = tokio::select! {
             () = self.node.stop.cancelled() => Ended::Asked,
-            () = signal() => Ended::Asked,
+            () = signals.next() => Ended::Asked,
             message = async {
                 match fatal.wait_for(Option::is_some).await {
                     Ok(message) => message.clone().unwrap_or_default(),
@@ -225,7 +240,7 @@ impl Running {
         }
         tokio::select! {
             () = self.stop() => {}
-            () = signal() => at_once(),
+            () = signals.next() => at_once(),
         }
         ended
     }
@@ -251,30 +266,4 @@ impl Running {
         drop(lock);
         tracing::info!("stopped");
     }
-}
-
-/// Waits for Ctrl-C or, where there is such a thing, SIGTERM.
-async fn signal() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        match signal(SignalKind::terminate()) {
-            Ok(mut terminate) => tokio::select! {
-                _ = terminate.recv() => {}
-                _ = tokio::signal::ctrl_c() => {}
-            },
-            Err(error) => {
-                tracing::warn!(%error, "SIGTERM cannot be awaited");
-                tokio::signal::ctrl_c().await.ok();
-            }
-        }
-    }
-    #[cfg(not(unix))]
-    tokio::signal::ctrl_c().await.ok();
-}
-
-#[expect(clippy::exit, reason = "the user asked a second time and wants no order any more")]
-fn at_once() {
-    tracing::warn!("second signal: ended at once");
-    std::process::exit(130);
 }

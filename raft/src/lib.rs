@@ -46,7 +46,7 @@ pub use compare::Difference;
 pub use identity::{InviteCode, InviteError, InviteRole};
 pub use machine::Hint;
 pub use nexus_domain::command::{Role, Timing};
-pub use open::{Config, Folder, OpenError, Start, inspect};
+pub use open::{Config, Folder, OpenError, Start, give_up, inspect};
 pub use propose::{Committed, ProposeError, Request};
 pub use read::{Fresh, ReadError, Stale};
 pub use renewal::CertificateLife;

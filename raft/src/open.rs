@@ -164,6 +164,11 @@ struct JoiningFile {
     /// Another invite for which the same key was made and may have been taken: its end is open.
     #[n(1)]
     before: Option<String>,
+    /// Whether no member was told of it yet: it is written anew right before one is. Then nothing
+    /// stays open when it is given up.
+    #[n(2)]
+    #[cbor(default)]
+    untold: bool,
 }
 
 const MEMBER: &str = "member";
@@ -284,23 +289,46 @@ async fn join(
     code: &InviteCode,
     seeds: &[SocketAddr],
 ) -> Result<(MemberFile, NodeIdentity), OpenError> {
-    let earlier = read_file::<JoiningFile>(&config.data.join(JOINING))?;
-    let was_open = earlier.is_some();
-    let before = earlier.and_then(|file| match file.invite == code.id() {
-        true => file.before,
-        false => Some(file.invite),
-    });
-    let joined = ask_to_join(config, code, seeds, before.clone()).await;
-    let is_refused = match &joined {
-        Err(OpenError::Refused(_)) => true,
+    let joining = begun(read_file(&config.data.join(JOINING))?, code.id());
+    let before = joining.before.clone();
+    let joined = ask_to_join(config, code, seeds, joining).await;
+    let taken_back = match &joined {
+        Err(OpenError::Refused(_)) => take_back(&config.data, before).map_err(OpenError::from),
         // Nothing was sent now; an earlier try may have been.
-        Err(OpenError::Unreachable(JoinError::WrongAuthority { .. })) => !was_open,
-        Ok(_) | Err(_) => false,
+        Err(OpenError::Unreachable(JoinError::WrongAuthority { .. })) => {
+            give_up(&config.data).map(drop)
+        }
+        Ok(_) | Err(_) => Ok(()),
     };
-    if is_refused && let Err(error) = take_back(&config.data, before) {
+    if let Err(error) = taken_back {
         tracing::warn!(%error, "a join that was refused could not be taken back");
     }
     joined
+}
+
+/// Returns what is to be written of a join with this invite, beside what stands there of an earlier
+/// one.
+fn begun(earlier: Option<JoiningFile>, invite: &str) -> JoiningFile {
+    let (before, untold) = match earlier {
+        None => (None, true),
+        Some(file) if file.invite == invite => (file.before, file.untold),
+        // Nobody was told of the other one: it leaves nothing open.
+        Some(file) if file.untold => (file.before, true),
+        Some(file) => (Some(file.invite), true),
+    };
+    JoiningFile { invite: invite.to_owned(), before, untold }
+}
+
+/// Gives up a join of which no member was told, and returns whether the folder is empty now: one
+/// that may have been done stays open, and goes on when it is repeated.
+///
+/// # Errors
+/// When the folder cannot be read or written.
+pub fn give_up(data: &Path) -> Result<bool, OpenError> {
+    if let Some(file) = read_file::<JoiningFile>(&data.join(JOINING))?.filter(|it| it.untold) {
+        take_back(data, file.before)?;
+    }
+    Ok(inspect(data)? == Folder::Empty)
 }
 
 /// Takes a refused join back: the file that says that it was begun, then the key made for it. The
@@ -308,7 +336,7 @@ async fn join(
 fn take_back(data: &Path, before: Option<String>) -> Result<(), StoreError> {
     let joining = data.join(JOINING);
     if let Some(invite) = before {
-        let file = JoiningFile { invite, before: None };
+        let file = JoiningFile { invite, before: None, untold: false };
         return write_file(&joining, &seal(&file)).map_err(StoreError::io(&joining));
     }
     std::fs::remove_file(&joining).map_err(StoreError::io(&joining))?;
@@ -320,7 +348,7 @@ async fn ask_to_join(
     config: &Config,
     code: &InviteCode,
     seeds: &[SocketAddr],
-    before: Option<String>,
+    file: JoiningFile,
 ) -> Result<(MemberFile, NodeIdentity), OpenError> {
     let key = match NodeKey::load(&config.data) {
         Ok(key) => key,
@@ -329,16 +357,23 @@ async fn ask_to_join(
     };
     key.save(&config.data)?;
     let joining = config.data.join(JOINING);
-    let file = JoiningFile { invite: code.id().to_owned(), before };
     write_file(&joining, &seal(&file)).map_err(StoreError::io(&joining))?;
     let proof_key = key.duplicate()?;
     let request = |binding| {
+        let told = seal(&JoiningFile { untold: false, ..file });
+        let noted = write_file(&joining, &told).inspect_err(|error| {
+            tracing::warn!("{}: cannot be written: {error}", joining.display());
+        });
         encode(&JoinRequest {
             invite: code.id().to_owned(),
             secret: code.secret().to_vec(),
             public_key: proof_key.public_key(),
-            // A proof that cannot be made is empty, and refused by the other side.
-            proof: proof_key.prove_join(&binding).unwrap_or_default(),
+            // A proof that cannot be made is empty, and refused by the other side; so is one that
+            // would not be remembered.
+            proof: match noted {
+                Ok(()) => proof_key.prove_join(&binding).unwrap_or_default(),
+                Err(_) => Vec::new(),
+            },
             name: config.name.clone(),
             host: config.host.clone(),
             addresses: config.advertised(config.bind),
@@ -363,4 +398,69 @@ async fn ask_to_join(
     save_member(&config.data, &member)?;
     std::fs::remove_file(&joining).map_err(StoreError::io(&joining))?;
     Ok((member, identity))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn joining(data: &Path) -> Option<JoiningFile> {
+        read_file(&data.join(JOINING)).unwrap()
+    }
+
+    fn write(data: &Path, file: &JoiningFile) {
+        write_file(&data.join(JOINING), &seal(file)).unwrap();
+        NodeKey::generate().unwrap().save(data).unwrap();
+    }
+
+    #[test]
+    fn a_join_that_nobody_was_told_of_is_given_up_and_another_one_stays_open() {
+        for (before, untold, is_empty) in
+            [(None, true, true), (None, false, false), (Some("old"), true, false)]
+        {
+            let folder = tempfile::tempdir().unwrap();
+            let data = folder.path();
+            assert!(give_up(data).unwrap(), "an empty folder stays empty");
+            let before = before.map(str::to_owned);
+            write(data, &JoiningFile { invite: "new".into(), before: before.clone(), untold });
+            assert_eq!(give_up(data).unwrap(), is_empty, "{before:?} {untold}");
+            assert_eq!(data.join(KEY_FILE).exists(), !is_empty, "{before:?} {untold}");
+            // The key may be a member's by the earlier invite.
+            let left = joining(data).map(|file| (file.invite, file.untold));
+            let expected = if is_empty { None } else { Some(before.unwrap_or("new".into())) };
+            assert_eq!(left, expected.map(|invite| (invite, false)));
+        }
+    }
+
+    #[test]
+    fn a_second_invite_keeps_the_first_one_only_if_it_was_told() {
+        let told = |untold| {
+            let earlier = JoiningFile { invite: "one".into(), before: Some("none".into()), untold };
+            let file = begun(Some(earlier), "two");
+            (file.before.unwrap(), file.untold)
+        };
+        assert_eq!(told(false), ("one".into(), true));
+        assert_eq!(told(true), ("none".into(), true));
+        for untold in [true, false] {
+            let earlier = JoiningFile { invite: "one".into(), before: None, untold };
+            let file = begun(Some(earlier), "one");
+            assert_eq!((file.invite.as_str(), file.before, file.untold), ("one", None, untold));
+        }
+    }
+
+    #[test]
+    fn a_file_of_before_counts_as_told() {
+        #[derive(Encode)]
+        struct Before {
+            #[n(0)]
+            invite: &'static str,
+            #[n(1)]
+            before: Option<String>,
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let bytes = seal(&Before { invite: "one", before: None });
+        write_file(&folder.path().join(JOINING), &bytes).unwrap();
+        assert!(!give_up(folder.path()).unwrap());
+        assert!(!joining(folder.path()).unwrap().untold);
+    }
 }

@@ -320,6 +320,14 @@ impl Node {
         since.elapsed()
     }
 
+    /// Asks the node to stop as Ctrl-C does, and waits for nothing.
+    ///
+    /// # Panics
+    /// When it does not run.
+    pub fn interrupt(&self) {
+        self.signal(Signal::INT);
+    }
+
     /// Asks the node to stop, and waits for nothing.
     ///
     /// # Panics

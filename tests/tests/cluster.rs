@@ -163,7 +163,7 @@ async fn a_write_without_an_answer_is_asked_for_again_by_its_id() {
         two.thaw();
         three.thaw();
         assert_eq!(failed.code(), "unknown_outcome", "{failed}");
-        let nexus_tests::call::Failed::Refused { status, body } = failed else { unreachable!() };
+        let Failed::Refused { status, body } = failed else { unreachable!() };
         assert_eq!(status, 504);
         let id = text(&body["requestId"]);
         assert!(given.is_none_or(|given| given == id), "{id}");

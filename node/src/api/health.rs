@@ -6,8 +6,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
-use nexus_contract::http::{Done, Health};
 use nexus_contract::CONTRACT_VERSION;
+use nexus_contract::http::{Done, Health};
 
 use super::Shared;
 use super::respond::Refused;

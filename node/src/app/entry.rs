@@ -19,6 +19,7 @@ use nexus_raft::{Cluster, Folder as Held, InviteCode, OpenError, Start};
 use nexus_rt::{Clock, Jobs};
 use serde_json::Value;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::lan::advertised;
 use super::port;
@@ -33,6 +34,10 @@ const LOOK: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_secs(3);
 /// How often the user is told what is being done, while nothing comes of it.
 const TELL: Duration = Duration::from_secs(30);
+
+/// What is said of a join that has come to nothing.
+const TAKEN_BACK: &str =
+    "nothing is left of this try: plain `nexus up` does here what it did before";
 
 /// Why the folder goes into no cluster.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +61,11 @@ pub(crate) enum EntryError {
         /// Whether the folder is as it was before the try.
         taken_back: bool,
         source: OpenError,
+    },
+    #[error("cluster is not joined: told to stop before this machine was let in")]
+    Stopped {
+        /// Whether the folder is as it was before the try.
+        taken_back: bool,
     },
     #[error(
         "--join has nowhere to look for a member: multicast DNS is off ({off}), and no --seed is \
@@ -89,7 +99,7 @@ impl EntryError {
             )),
             Self::Join { taken_back, .. } => {
                 let then = if *taken_back {
-                    "nothing is left of this try: plain `nexus up` does here what it did before"
+                    TAKEN_BACK
                 } else {
                     "the join stays open here: give the new code with --join"
                 };
@@ -98,6 +108,12 @@ impl EntryError {
                      invite` on a member; {then}"
                 ))
             }
+            Self::Stopped { taken_back: true } => Some(TAKEN_BACK.to_owned()),
+            Self::Stopped { taken_back: false } => Some(
+                "a member was asked, and may have let this machine in: to go on, type the same \
+                 command again"
+                    .to_owned(),
+            ),
             Self::Nowhere { .. } => Some(
                 "add --seed ADDRESS:PORT, as the second command that `nexus invite` printed has \
                  it, or let multicast DNS look"
@@ -215,23 +231,22 @@ pub(super) struct Entered {
 }
 
 /// What opening needs.
-struct Parts<'a> {
-    config: &'a Config,
-    discovery: &'a Discovery,
-    clock: &'a Arc<dyn Clock>,
-    jobs: &'a Jobs,
+pub(super) struct Parts<'a> {
+    pub(super) config: &'a Config,
+    pub(super) discovery: &'a Discovery,
+    pub(super) clock: &'a Arc<dyn Clock>,
+    pub(super) jobs: &'a Jobs,
+    /// Cancelled when somebody asks for the end.
+    pub(super) stop: &'a CancellationToken,
 }
 
 /// Goes into the cluster that the plan says.
 pub(super) async fn enter(
-    config: &Config,
+    parts: &Parts<'_>,
     lock: Lock,
-    discovery: &Discovery,
-    clock: &Arc<dyn Clock>,
-    jobs: &Jobs,
     out: &mut Out,
 ) -> Result<Entered, EntryError> {
-    let parts = Parts { config, discovery, clock, jobs };
+    let config = parts.config;
     let path = config.folder.path();
     let address = config.place.bind();
     let held = nexus_raft::inspect(path).map_err(|source| not_opened(path, address, source))?;
@@ -283,8 +298,21 @@ impl Parts<'_> {
         Cluster::open(self.raft(), start).await.map_err(|source| not_opened(path, address, source))
     }
 
-    /// Looks for a member that knows the code, and asks until one lets this machine in.
+    /// Joins with the code; it may take for ever, so it is given up when the end is asked for.
     async fn join(&self, code: &InviteCode, out: &mut Out) -> Result<Cluster, EntryError> {
+        let joined = self.stop.run_until_cancelled(self.ask_to_join(code, out)).await;
+        joined.unwrap_or_else(|| {
+            let given_up = nexus_raft::give_up(self.config.folder.path());
+            let taken_back = given_up.unwrap_or_else(|error| {
+                tracing::warn!("the join could not be taken back: {}", chain(&error));
+                false
+            });
+            Err(EntryError::Stopped { taken_back })
+        })
+    }
+
+    /// Looks for a member that knows the code, and asks until one lets this machine in.
+    async fn ask_to_join(&self, code: &InviteCode, out: &mut Out) -> Result<Cluster, EntryError> {
         let wanted = code.id().parse().map(Wanted::Invite).map_err(|error| {
             tracing::debug!(%error, "invite id cannot be searched for");
         });

@@ -91,8 +91,7 @@ fn foreign_to(ip: IpAddr, mut own: Vec<Interface>) -> String {
     own.sort_by_key(|interface| (interface.medium, interface.address.is_ipv6()));
     let more = own.len().saturating_sub(NAMED_MAX);
     let named = own.iter().take(NAMED_MAX);
-    let mut named: Vec<String> =
-        named.map(|it| format!("{} ({})", it.address, it.name)).collect();
+    let mut named: Vec<String> = named.map(|it| format!("{} ({})", it.address, it.name)).collect();
     if more > 0 {
         named.push(format!("{more} more"));
     }

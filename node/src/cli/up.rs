@@ -1,10 +1,13 @@
 //! `nexus up`: starts the node and stays with it until it stops.
 
+use std::pin::pin;
+
 use nexus_contract::ApiError;
+use tokio_util::sync::CancellationToken;
 
 use super::out::Out;
 use super::{Exit, Failure, chain};
-use crate::app::{App, Ended};
+use crate::app::{App, Ended, Signals, at_once};
 use crate::config::{Config, Flags, Folder};
 use crate::telemetry::LogFormat;
 
@@ -12,7 +15,8 @@ const AFTER_HELP: &str = "\
 Prints one line to standard output once it serves:
   nexus ready http=http://127.0.0.1:5688 node=NAME cluster=ID
 Logs go to standard error. Ctrl-C or SIGTERM stops the node (a second one at once); it hands over
-the leadership and ends running calls first, which takes at most about 15 seconds.
+the leadership and ends running calls first, which takes at most about 15 seconds. A join that waits is
+given up, and leaves the folder as it was unless a member has been asked already.
 
 Examples:
   nexus up                                      a node for this machine alone
@@ -44,7 +48,23 @@ pub(crate) async fn run(args: UpArgs, out: &mut Out) -> Result<Exit, Failure> {
             anyhow::Error::new(error).into()
         }
     })?;
-    let app = match App::build(config, out).await {
+    let mut signals = Signals::listen();
+    let stop = CancellationToken::new();
+    let built = {
+        let mut build = pin!(App::build(config, out, stop.clone()));
+        tokio::select! {
+            built = &mut build => built,
+            () = signals.next() => {
+                stop.cancel();
+                tracing::info!("stopping once the start is through; a second signal ends at once");
+                tokio::select! {
+                    built = &mut build => built,
+                    () = signals.next() => at_once(),
+                }
+            }
+        }
+    };
+    let app = match built {
         Ok(app) => app,
         Err(error) => {
             let (hint, is_usage) = (error.hint(), error.is_usage());
@@ -56,8 +76,11 @@ pub(crate) async fn run(args: UpArgs, out: &mut Out) -> Result<Exit, Failure> {
         }
     };
     let running = app.spawn().map_err(anyhow::Error::new)?;
-    out.line(&running.ready_line());
-    match running.wait().await {
+    // Who waits for the line would take it for a node that stays.
+    if !stop.is_cancelled() {
+        out.line(&running.ready_line());
+    }
+    match running.wait(&mut signals).await {
         Ended::Asked => Ok(Exit::Done),
         Ended::Fatal(message) => {
             out.refusal(&ApiError::internal(message));

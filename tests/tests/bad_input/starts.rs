@@ -2,6 +2,7 @@
 
 use std::net::{TcpListener, UdpSocket};
 
+use nexus_tests::command::Ended;
 use nexus_tests::process::{LIMIT, Node, Setup, text};
 use nexus_tests::wait;
 use serde_json::{Value, json};
@@ -229,19 +230,88 @@ async fn a_folder_of_another_cluster_is_left_as_it_is() {
     assert!(!lost.data().join("log").exists(), "a log was made");
 }
 
+/// Returns the names of the folders that lie beside a node's and are called after it.
+fn beside(node: &Node) -> Vec<String> {
+    let parent = node.data().parent().unwrap().to_owned();
+    let name = node.data().file_name().unwrap().to_string_lossy().into_owned();
+    let entries = std::fs::read_dir(parent).unwrap().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|it| it.starts_with(&format!("{name}."))).collect()
+}
+
+/// Begins a join, and tells it to stop when it has said these words; without any while it dials.
+/// Returns how it ended.
+async fn stopped_join(joiner: &mut Node, code: &str, seed: &str, words: &str) -> Ended {
+    joiner.launch(&["--join", code, "--seed", seed]);
+    let begun = joiner.data().join("joining");
+    wait::until("a join that waits", LIMIT, async || {
+        let log = joiner.log();
+        let waits = if words.is_empty() { begun.exists() } else { log.contains(words) };
+        if waits { Ok(()) } else { Err(log) }
+    })
+    .await;
+    joiner.interrupt();
+    let ended = joiner.refused().await;
+    refused(&ended, 1, &["told to stop before this machine was let in"]);
+    ended
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_join_that_is_told_to_stop_leaves_the_folder_as_it_was() {
+    let mut intact = Intact::new().await;
+    let (code, _, seed) = invite(&intact.node, &["--voter"]).await;
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let nobody = silent.local_addr().unwrap().to_string();
+    let mut alone = Node::found("alone").await;
+    let cluster = text(&alone.status().await["cluster"]);
+    for (nowhere, words) in [(nobody.as_str(), ""), ("nobody.invalid", "still trying")] {
+        alone.terminate().await;
+        let ended = stopped_join(&mut alone, &code, nowhere, words).await;
+        for words in ["folder is put back", "nothing is left of this try"] {
+            assert!(ended.stderr.contains(words), "{words}: {ended}");
+        }
+        assert_eq!(beside(&alone), [""; 0], "{nowhere}");
+        alone.start(&[]).await;
+        assert_eq!(text(&alone.status().await["cluster"]), cluster);
+    }
+    let mut fresh = Node::new("fresh");
+    let ended = stopped_join(&mut fresh, &code, &nobody, "still trying").await;
+    assert!(ended.stderr.contains("nothing is left of this try"), "{ended}");
+    for file in ["joining", "node.key"] {
+        assert!(!fresh.data().join(file).exists(), "{file} was left");
+    }
+    fresh.start(&["--join", &code, "--seed", &seed]).await;
+    intact.serves("joins that were told to stop").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_join_that_a_member_heard_of_stays_open_when_it_is_told_to_stop() {
+    let mut first = Node::found("first").await;
+    let second = Node::join("second", &first, &["--learner"]).await;
+    let (code, _, _) = invite(&first, &["--learner"]).await;
+    let seed = text(&second.invite(&["--learner"]).await["addresses"][0]);
+    // Who answers has no leader to ask.
+    first.kill();
+    let mut alone = Node::found("alone").await;
+    alone.terminate().await;
+    let ended = stopped_join(&mut alone, &code, &seed, "not joined yet: join: not now").await;
+    for words in ["may have let this machine in", "type the same command again"] {
+        assert!(ended.stderr.contains(words), "{words}: {ended}");
+    }
+    assert!(alone.data().join("joining").exists(), "{ended}");
+    assert_eq!(beside(&alone).len(), 1, "the former folder is kept: {ended}");
+    first.start(&[]).await;
+    alone.start(&["--join", &code, "--seed", &seed]).await;
+    let status = first.status().await;
+    assert_eq!(status["members"].as_array().unwrap().len(), 3, "{status:#}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_code_takes_no_node_out_of_service() {
     let mut intact = Intact::new().await;
     let (code, id, seed) = invite(&intact.node, &["--voter"]).await;
     let taken_back = intact.node.nexus(&["invite", "withdraw", &id]).await.good();
     assert!(taken_back.stdout.contains(&id), "{taken_back}");
-    let beside = |node: &Node| {
-        let parent = node.data().parent().unwrap().to_owned();
-        let name = node.data().file_name().unwrap().to_string_lossy().into_owned();
-        let entries = std::fs::read_dir(parent).unwrap().flatten();
-        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-        names.filter(|it| it.starts_with(&format!("{name}."))).collect::<Vec<_>>()
-    };
     // A node that is alone: its folder is set aside for the join, and is back after it.
     let mut alone = Node::found("alone").await;
     let cluster = text(&alone.status().await["cluster"]);

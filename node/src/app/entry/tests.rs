@@ -35,7 +35,7 @@ fn an_empty_folder_makes_a_cluster_unless_one_is_expected() {
 
 #[test]
 fn a_full_disk_is_told_however_deep_it_lies() {
-    let full = || std::io::Error::from(std::io::ErrorKind::StorageFull);
+    let full = || std::io::Error::from(ErrorKind::StorageFull);
     let deep = std::io::Error::other(anyhow::Error::new(full()).context("file cannot be written"));
     assert!(full_hint(&deep).unwrap().contains("free some space"));
     let words = std::io::Error::other("IO error: No space left on device: while appending");
