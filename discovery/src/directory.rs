@@ -1,7 +1,7 @@
 //! What is known about where nodes are, and from whom: pure, bounded, and never proof of anything.
 //!
 //! Every address is kept apart by where it came from, so that a forged announcement can neither
-//! remove nor crowd out what the cluster told, what this machine remembers or what the user gave.
+//! remove nor crowd out what the cluster told, what worked before or what the user gave.
 //! Time comes from outside, in milliseconds of the clock that goes on through sleep.
 
 use std::cmp::Reverse;
@@ -35,8 +35,8 @@ const FAILED_MILLIS: u64 = 60_000;
 pub enum Provenance {
     /// The user gave the address.
     Seed,
-    /// It worked before, here or by this machine's notes.
-    Remembered,
+    /// It has worked.
+    Worked,
     /// The LAN announces it: fresh, and anybody may have said so.
     Mdns,
     /// The cluster's replicated list names it.
@@ -85,17 +85,6 @@ pub struct Found {
     pub addresses: Vec<SocketAddr>,
 }
 
-/// An address that proved itself, for this machine's notes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Remembered {
-    /// The cluster.
-    pub cluster: ClusterHint,
-    /// The node.
-    pub node: u64,
-    /// Where it answered.
-    pub address: SocketAddr,
-}
-
 type NodeKey = (ClusterHint, u64);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,7 +108,6 @@ struct Dial {
 pub struct Directory {
     announced: BTreeMap<String, Announced>,
     told: BTreeMap<NodeKey, Vec<SocketAddr>>,
-    remembered: BTreeMap<NodeKey, Vec<SocketAddr>>,
     seeds: Vec<SocketAddr>,
     dials: BTreeMap<(NodeKey, SocketAddr), Dial>,
     wanted: BTreeMap<Hint, usize>,
@@ -197,19 +185,13 @@ impl Directory {
         put(&mut self.told, (cluster, node), addresses)
     }
 
-    /// Takes this machine's notes on a node, in place of the former ones.
-    pub fn remember(&mut self, cluster: ClusterHint, node: u64, addresses: &[SocketAddr]) -> bool {
-        put(&mut self.remembered, (cluster, node), addresses)
-    }
-
-    /// Forgets what was told, remembered and tried of a node that is no member any more.
+    /// Forgets what was told and tried of a node that is no member any more.
     pub fn forget(&mut self, cluster: ClusterHint, node: u64) -> bool {
         let key = (cluster, node);
         let told = self.told.remove(&key).is_some();
-        let remembered = self.remembered.remove(&key).is_some();
         let dials = self.dials.len();
         self.dials.retain(|(of, _), _| *of != key);
-        told || remembered || dials != self.dials.len()
+        told || dials != self.dials.len()
     }
 
     /// Takes the addresses behind the user's seeds, in place of the former ones.
@@ -312,9 +294,8 @@ impl Directory {
         };
         let worked =
             self.dials.iter().filter(|((of, _), dial)| *of == key && dial.worked.is_some());
-        add(Provenance::Remembered, &mut worked.map(|((_, address), _)| *address));
+        add(Provenance::Worked, &mut worked.map(|((_, address), _)| *address));
         add(Provenance::Told, &mut self.told.get(&key).into_iter().flatten().copied());
-        add(Provenance::Remembered, &mut self.remembered.get(&key).into_iter().flatten().copied());
         for known in self.newest(key, now) {
             add(Provenance::Mdns, &mut known.addresses.iter().copied());
         }
@@ -361,15 +342,12 @@ impl Directory {
     }
 
     /// Returns what fits the hint: the user's seeds first, then nodes that worked, then those that
-    /// the LAN announces, then those that are only told or remembered.
+    /// the LAN announces, then those that are only told.
     ///
     /// A seed fits every hint, since the user said so; only the handshake shows who is there.
     #[must_use]
     pub fn candidates(&self, hint: &Hint, now: u64) -> Vec<Found> {
         let mut nodes: BTreeMap<NodeKey, (Provenance, Option<Role>)> = BTreeMap::new();
-        for key in self.remembered.keys().filter(|key| hint.fits_node(**key)) {
-            nodes.insert(*key, (Provenance::Remembered, None));
-        }
         for key in self.told.keys().filter(|key| hint.fits_node(**key)) {
             nodes.insert(*key, (Provenance::Told, None));
         }
@@ -399,30 +377,6 @@ impl Directory {
             addresses: vec![*address],
         });
         seeds.chain(ranked.into_iter().map(|(_, found)| found)).collect()
-    }
-
-    /// Returns what this machine should note for its next start: where nodes proved themselves.
-    ///
-    /// Link-local addresses are left out: their interface number means nothing tomorrow.
-    #[must_use]
-    pub fn worth_remembering(&self) -> Vec<Remembered> {
-        let mut worked: Vec<(Reverse<u64>, Remembered)> = self
-            .dials
-            .iter()
-            .filter(|((_, address), _)| !interfaces::is_link_local(&address.ip()))
-            .filter_map(|(((cluster, node), address), dial)| {
-                let noted = Remembered { cluster: *cluster, node: *node, address: *address };
-                dial.worked.map(|at| (Reverse(at), noted))
-            })
-            .collect();
-        worked.sort_unstable();
-        let mut of_node: BTreeMap<NodeKey, usize> = BTreeMap::new();
-        worked.retain(|(_, noted)| {
-            let count = of_node.entry((noted.cluster, noted.node)).or_default();
-            *count += 1;
-            *count <= ADDRESSES_MAX
-        });
-        worked.into_iter().map(|(_, noted)| noted).collect()
     }
 }
 

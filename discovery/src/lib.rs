@@ -8,7 +8,9 @@
 //! It promises: no socket is opened and nothing is sent before [`Discovery::announce`] or
 //! [`Discovery::search`]; no secret, host name or user name is announced; every table is bounded;
 //! nothing that fails or panics in here takes the node down. It does not promise to find anybody:
-//! many networks carry no multicast, and then seeds and remembered addresses are equals.
+//! many networks carry no multicast, and then there are seeds, and the addresses at which members
+//! answered before. Those are remembered over starts by who dials them: the log's transport, in
+//! `local/peers`.
 //!
 //! In reading order: [`directory`], [`record`], [`seeds`], [`interfaces`], then the sources
 //! [`mdns`] and [`memory`].
@@ -30,7 +32,7 @@ use nexus_rt::{CancellationToken, Clock, Jobs};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-pub use directory::{Directory, Found, Hint, Provenance, Remembered};
+pub use directory::{Directory, Found, Hint, Provenance};
 pub use record::{ClusterHint, InviteId, Record, Role};
 pub use seeds::{Seed, SeedError};
 pub use source::{Activity, Announcement, Status};
@@ -49,7 +51,7 @@ const GIVEN_MAX: usize = 256;
 /// Where announcements are made and seen.
 #[derive(Clone, Debug)]
 pub enum Lan {
-    /// Nowhere (`--no-mdns`): seeds, told and remembered addresses only.
+    /// Nowhere (`--no-mdns`): seeds and told addresses only.
     Nowhere,
     /// By multicast DNS.
     Mdns(mdns::Options),
@@ -197,23 +199,6 @@ impl Discovery {
     /// Takes the replicated address list of a node; an empty one ends the former.
     pub fn told(&self, cluster: ClusterHint, node: u64, addresses: &[SocketAddr]) {
         self.sink.change(|directory, _| directory.told(cluster, node, addresses));
-    }
-
-    /// Takes this machine's notes of an earlier start, which [`Discovery::worth_remembering`] gave.
-    pub fn remember(&self, notes: &[Remembered]) {
-        let mut of_node: BTreeMap<(ClusterHint, u64), Vec<SocketAddr>> = BTreeMap::new();
-        for note in notes {
-            of_node.entry((note.cluster, note.node)).or_default().push(note.address);
-        }
-        for ((cluster, node), addresses) in of_node {
-            self.sink.change(|directory, _| directory.remember(cluster, node, &addresses));
-        }
-    }
-
-    /// Returns what this machine should note for its next start.
-    #[must_use]
-    pub fn worth_remembering(&self) -> Vec<Remembered> {
-        self.sink.directory.borrow().worth_remembering()
     }
 
     /// Forgets a node that is no member any more.

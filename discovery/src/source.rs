@@ -49,7 +49,7 @@ impl Wish {
 /// How discovery on the LAN fares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Activity {
-    /// There is no LAN source; seeds and remembered addresses only.
+    /// There is no LAN source; seeds and told addresses only.
     #[default]
     Off,
     /// Nobody asked for anything yet: no socket is open.

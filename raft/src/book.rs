@@ -322,3 +322,50 @@ impl Directory for Book {
         vec![self.myself.authority.clone()]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use nexus_rt::SystemClock;
+
+    use super::*;
+    use crate::store::rocks;
+
+    fn open(data: &Path) -> Book {
+        let myself = Myself {
+            node: 1,
+            cluster: "c".to_owned(),
+            boot: 1,
+            nonce: 1,
+            software: String::new(),
+            authority: CertificateDer::from(vec![0]),
+        };
+        let log = LogStore::open(data, &rocks::cache()).unwrap();
+        let known = [1, 2].map(|node| KnownMember {
+            node,
+            public_key: vec![1],
+            addresses: vec![format!("10.0.0.{node}:5689")],
+            name: format!("m-{node}"),
+        });
+        Book::new(myself, log, Arc::new(SystemClock), Local::open(data).unwrap(), &known)
+    }
+
+    #[tokio::test]
+    async fn where_a_member_answered_is_remembered_over_a_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let (recorded, there) = ("10.0.0.2:5689", "10.0.0.7:5689");
+        let book = open(folder.path());
+        let at = |book: &Book| -> Vec<String> {
+            book.addresses(2).iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(at(&book), [recorded]);
+        // Discovery named it, and it answered.
+        book.hint(Some(2), &[there.parse().unwrap()]);
+        assert_eq!(at(&book), [recorded, there]);
+        book.reached(2, there.parse().unwrap());
+        book.save();
+        drop(book);
+        assert_eq!(at(&open(folder.path())), [there, recorded]);
+    }
+}

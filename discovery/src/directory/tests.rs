@@ -107,7 +107,7 @@ fn a_joiner_finds_its_inviter_and_no_stranger() {
 #[test]
 fn a_cluster_is_found_through_every_provenance_what_worked_first() {
     let mut directory = desk();
-    directory.remember(cluster(), 2, &[at("192.168.1.2:1")]);
+    directory.told(cluster(), 2, &[at("192.168.1.2:1")]);
     directory.told(cluster(), 3, &[at("192.168.1.3:1")]);
     directory.saw("d", record(4, &[]), &[at("192.168.1.4:1")], NOW);
     let ids = |directory: &Directory| -> Vec<u64> {
@@ -123,7 +123,7 @@ fn a_cluster_is_found_through_every_provenance_what_worked_first() {
 }
 
 #[test]
-fn forged_announcements_leave_room_for_what_was_told_and_remembered() {
+fn forged_announcements_leave_room_for_what_was_told() {
     let mut directory = desk();
     let told: Vec<SocketAddr> = (1..=3).map(|n| at(&format!("10.9.9.{n}:1"))).collect();
     directory.told(cluster(), 2, &told);
@@ -152,22 +152,11 @@ fn a_flood_of_strangers_does_not_push_out_what_is_looked_for() {
     assert!(directory.wanted.is_empty());
 }
 
-#[test]
-fn notes_hold_what_worked_and_nothing_link_local() {
-    let mut directory = desk();
-    directory.worked(cluster(), 2, at("192.168.1.2:1"), NOW);
-    directory.worked(cluster(), 2, at("[::ffff:10.0.0.2]:1"), NOW + 1);
-    directory.worked(cluster(), 2, at("[fe80::2%2]:1"), NOW + 2);
-    let noted: Vec<SocketAddr> =
-        directory.worth_remembering().iter().map(|noted| noted.address).collect();
-    assert_eq!(noted, [at("10.0.0.2:1"), at("192.168.1.2:1")]);
-}
-
 proptest! {
     #[test]
     fn bounds_hold_whatever_is_announced(
         steps in proptest::collection::vec(
-            (0_u8..4, 0_u64..200, 0_u64..100, proptest::collection::vec(any::<[u8; 5]>(), 0..20)),
+            (0_u8..3, 0_u64..200, 0_u64..100, proptest::collection::vec(any::<[u8; 5]>(), 0..20)),
             0..300,
         ),
     ) {
@@ -184,7 +173,6 @@ proptest! {
                     directory.saw(&instance.to_string(), record, &addresses, now);
                 }
                 1 => { directory.told(cluster(), node, &addresses); }
-                2 => { directory.remember(cluster(), node, &addresses); }
                 _ => for address in addresses {
                     directory.worked(cluster(), node, address, now);
                 },
@@ -194,7 +182,6 @@ proptest! {
         }
         prop_assert!(directory.announced.len() <= INSTANCES_MAX);
         prop_assert!(directory.told.len() <= INSTANCES_MAX);
-        prop_assert!(directory.remembered.len() <= INSTANCES_MAX);
         prop_assert!(directory.dials.len() <= DIALS_MAX);
         let found = directory.candidates(&Hint::Cluster(cluster()), NOW + 300);
         prop_assert!(found.iter().all(|found| !found.addresses.is_empty()));
