@@ -6,7 +6,7 @@
 //! with the present state, whatever changed: addresses of interfaces, members, invites, the word.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -105,6 +105,16 @@ pub(super) fn advertised(
             }
         },
     }
+}
+
+/// Returns whether an address leads to this node itself, which is bound at `bound`, tells others
+/// `told`, and whose machine is `here`: one list of seeds often serves all machines.
+///
+/// It goes by where the node is now. What the cluster has noted of it may be another's by now.
+fn is_own(address: SocketAddr, bound: SocketAddr, told: &[SocketAddr], here: &[IpAddr]) -> bool {
+    let at_port = address.port() == bound.port();
+    let everywhere = bound.ip().is_unspecified() && here.contains(&address.ip());
+    told.contains(&address) || (at_port && (everywhere || address.ip() == bound.ip()))
 }
 
 /// How this node stands to the LAN.
@@ -300,11 +310,18 @@ impl Lan {
         token.run_until_cancelled(work).await;
     }
 
-    /// Lets the log dial the user's seeds: behind each of them any member may be.
+    /// Lets the log dial the user's seeds: behind each of them any other member may be.
     fn hand_on_seeds(&self, search: Option<&Search>) {
         let found = search.map(Search::candidates).unwrap_or_default();
         let seeds = found.into_iter().filter(|found| found.provenance == Provenance::Seed);
-        let addresses: Vec<SocketAddr> = seeds.flat_map(|found| found.addresses).collect();
+        let mut addresses: Vec<SocketAddr> = seeds.flat_map(|found| found.addresses).collect();
+        if addresses.is_empty() {
+            return;
+        }
+        let here = interfaces::list().unwrap_or_default();
+        let here: Vec<IpAddr> = here.iter().map(|interface| interface.address).collect();
+        let (bound, told) = (self.cluster.address(), self.addresses());
+        addresses.retain(|address| !is_own(*address, bound, &told, &here));
         if !addresses.is_empty() {
             self.cluster.found_addresses(None, &addresses);
         }
@@ -411,6 +428,27 @@ mod tests {
 
     fn at(text: &str) -> SocketAddr {
         text.parse().unwrap()
+    }
+
+    #[test]
+    fn no_member_is_looked_for_where_this_node_is() {
+        let here = ["127.0.0.1", "10.0.0.5", "2001:db8::5"].map(|ip| ip.parse().unwrap());
+        let told = [at("10.0.0.5:5689"), at("203.0.113.9:7777")];
+        for (bound, address, own) in [
+            ("[::]:5689", "10.0.0.5:5689", true),
+            ("[::]:5689", "[2001:db8::5]:5689", true),
+            ("[::]:5689", "127.0.0.1:5689", true),
+            // Where a router leads to it.
+            ("[::]:5689", "203.0.113.9:7777", true),
+            ("[::]:5689", "10.0.0.6:5689", false),
+            // Another node of this machine.
+            ("[::]:5689", "10.0.0.5:5690", false),
+            ("127.0.0.1:7000", "127.0.0.1:7000", true),
+            ("127.0.0.1:7000", "127.0.0.1:7001", false),
+            ("127.0.0.1:7000", "10.0.0.5:7000", false),
+        ] {
+            assert_eq!(is_own(at(address), at(bound), &told, &here), own, "{bound} {address}");
+        }
     }
 
     #[test]
