@@ -157,6 +157,15 @@ pub struct Waiting {
     pub taken: u64,
 }
 
+/// What a reader is given next, by numbers of its inbox.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offer {
+    /// What an earlier process was given, and nobody knows whether it arrived.
+    pub again: IdRange,
+    /// What nobody was given; it begins where the other range ends.
+    pub fresh: IdRange,
+}
+
 /// How far a message has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReceiptState {
@@ -209,6 +218,18 @@ pub fn unread(state: &impl Read, reader: &str) -> Result<u64, Fault> {
 pub fn is_open(state: &impl Read, reader: &str) -> Result<bool, Fault> {
     let inbox = tables::INBOXES.get(state, reader)?.unwrap_or_default();
     Ok(inbox.cursor.seen < inbox.cursor.taken)
+}
+
+/// Returns what a `Take` of that limit would give the reader's present process now: for a node that
+/// cannot move the reader's place.
+///
+/// # Errors
+/// A fault when the state cannot be read.
+pub fn next(state: &impl Read, reader: &str, limit: u32) -> Result<Offer, Fault> {
+    let Some(inbox) = tables::INBOXES.get(state, reader)? else { return Ok(Offer::default()) };
+    let incarnation = conversations::conversation(state, reader)?.map(|row| row.incarnation);
+    let limit = limit.min(limits::MAIL_READ_MAX);
+    commands::offer(state, (reader, incarnation.unwrap_or_default()), &inbox, limit)
 }
 
 /// Loads the messages of a range, oldest first: at most `limit` and 50. Those whose texts are gone

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use super::ends::sweep;
 use super::inbox::save;
-use super::{Envelope, Inbox, MailTotals, Place, Text, numbers};
+use super::{Envelope, Inbox, MailTotals, Offer, Place, Text, numbers};
 use crate::chat;
 use crate::command::Client;
 use crate::command::mail::MailCommand;
@@ -254,21 +254,27 @@ fn take(
         return Ok(Reply::Taken { again: nothing, fresh: nothing, first: false });
     };
     let mut after = before;
-    let cursor = before.cursor;
-    let from = chat::start(&cursor, reader.incarnation);
-    let upto = reach(state, &reader.id, IdRange { after: from, upto: before.last }, limit)?;
-    after.cursor.taken = upto;
+    let Offer { again, fresh } = offer(state, (&reader.id, reader.incarnation), &before, limit)?;
+    after.cursor.taken = fresh.upto;
     after.cursor.incarnation = reader.incarnation;
-    after.cursor.offered = cursor.offered.max(upto);
+    after.cursor.offered = before.cursor.offered.max(fresh.upto);
     if after != before {
         save(state, (&*reader).into(), (Some(&before), after), context.now.tick, told)?;
     }
-    let middle = cursor.offered.clamp(from, upto);
-    Ok(Reply::Taken {
-        again: IdRange { after: from, upto: middle },
-        fresh: IdRange { after: middle, upto },
-        first: false,
-    })
+    Ok(Reply::Taken { again, fresh, first: false })
+}
+
+/// Returns what a process of a reader is given next, without moving anything.
+pub(super) fn offer(
+    state: &impl Read,
+    (reader, incarnation): (&str, u64),
+    inbox: &Inbox,
+    limit: u32,
+) -> Result<Offer, Fault> {
+    let after = chat::start(&inbox.cursor, incarnation);
+    let upto = reach(state, reader, IdRange { after, upto: inbox.last }, limit)?;
+    let middle = inbox.cursor.offered.clamp(after, upto);
+    Ok(Offer { again: IdRange { after, upto: middle }, fresh: IdRange { after: middle, upto } })
 }
 
 /// Returns up to which number a reader gets messages, within the bounds of number and text; the

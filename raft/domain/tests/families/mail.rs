@@ -60,10 +60,12 @@ impl Desk {
     /// The reader's process reads; whether the answer reaches it shows when it calls again.
     fn read(&mut self, limit: u32) -> usize {
         self.arrived.append(&mut self.fresh);
+        let offer = mail::next(&self.cluster.store, READER, limit).unwrap();
         let take = Command::Mail(MailCommand::Take { limit });
         let Reply::Taken { again, fresh, .. } = self.cluster.run(READER, take) else {
             panic!("not taken");
         };
+        assert_eq!(offer, mail::Offer { again, fresh }, "a look and a take differ");
         assert_eq!(again.upto, fresh.after);
         let range = IdRange { after: again.after, upto: fresh.upto };
         let got = mail::load(&self.cluster.store, READER, range, usize::MAX).unwrap();
