@@ -8,6 +8,7 @@ mod guard;
 mod health;
 mod invites;
 mod limit;
+mod receipts;
 mod respond;
 mod tools;
 
@@ -23,7 +24,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use nexus_contract::http::{
     Body as _, PATH_CALL, PATH_CLUSTER, PATH_DIGEST, PATH_HEALTH, PATH_INVITES, PATH_MEMBERS,
-    PATH_METRICS, PATH_PEERS, PATH_READY, PATH_STOP, PATH_TOOLS, ToolCall,
+    PATH_METRICS, PATH_PEERS, PATH_READY, PATH_RECEIPTS, PATH_STOP, PATH_TOOLS, ToolCall,
 };
 use nexus_contract::limits::BODY_BYTES_MAX;
 use nexus_contract::{ApiError, ErrorCode};
@@ -58,6 +59,7 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .route(PATH_CALL, post(tools::call).layer(DefaultBodyLimit::max(ToolCall::BYTES_MAX)))
         .route(PATH_TOOLS, get(tools::list))
         .route(PATH_PEERS, get(tools::peers))
+        .route(PATH_RECEIPTS, get(receipts::list))
         .route(PATH_HEALTH, get(health::health))
         .route(PATH_READY, get(health::ready))
         .route(PATH_METRICS, get(health::metrics))
@@ -120,6 +122,7 @@ fn known_path(uri: &Uri) -> &'static str {
         PATH_READY,
         PATH_METRICS,
         PATH_PEERS,
+        PATH_RECEIPTS,
         PATH_CLUSTER,
         PATH_DIGEST,
         PATH_MEMBERS,

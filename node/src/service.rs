@@ -12,14 +12,17 @@ mod documents;
 mod errors;
 mod events;
 pub(crate) mod invites;
+mod mail;
 mod maintenance;
 mod memory;
+pub(crate) mod receipts;
 mod tasks;
 mod texts;
 mod time;
 
 use nexus_contract::documents as document_tools;
 use nexus_contract::http::ToolCall;
+use nexus_contract::mail as mail_tools;
 use nexus_contract::maintenance as maintenance_tools;
 use nexus_contract::tasks as task_tools;
 use nexus_contract::tool::Tool as _;
@@ -103,6 +106,22 @@ impl Service {
             conversation_tools::SetProfile::NAME => {
                 let input = validate::input::<conversation_tools::SetProfile>(args)?;
                 conversations::set_profile(self, about, input).await
+            }
+            conversation_tools::Listen::NAME => {
+                let input = validate::input::<conversation_tools::Listen>(args)?;
+                conversations::listen(self, about, &input).await
+            }
+            mail_tools::Send::NAME => {
+                let input = validate::input::<mail_tools::Send>(args)?;
+                mail::send(self, about, input).await
+            }
+            mail_tools::Read::NAME => {
+                let input = validate::input::<mail_tools::Read>(args)?;
+                mail::read(self, about, &input).await
+            }
+            mail_tools::Reply::NAME => {
+                let input = validate::input::<mail_tools::Reply>(args)?;
+                mail::reply(self, about, input).await
             }
             chat_tools::SendMessage::NAME => {
                 let input = validate::input::<chat_tools::SendMessage>(args)?;
@@ -246,6 +265,29 @@ impl Service {
         self.cluster.read(query).await.map_err(|error| errors::read(&error))
     }
 
+    /// Looks at a state with a write in it, so that a writer is never shown its own write undone;
+    /// where this node does not get there in time, at the state that it has.
+    async fn after<T: Send>(
+        &self,
+        about: &Call<'_>,
+        committed: &Committed,
+        query: impl FnOnce(&View<'_>) -> Result<T, Fault> + Send,
+    ) -> Result<After<T>, ApiError> {
+        if committed.applied_here {
+            let value = self.cluster.look(query).map_err(|error| errors::read(&error))?;
+            return Ok(After { value, has_it: true, marks: ReadMarks::default() });
+        }
+        let fresh = self.read(query).await?;
+        if fresh.applied >= committed.index {
+            return Ok(After { value: fresh.value, has_it: true, marks: ReadMarks::default() });
+        }
+        let mut marks = self.marks(about, &fresh);
+        // The answer says what was done; the rest of it is as old as it says.
+        marks.missing_your_write = None;
+        marks.applied_here = Some(false);
+        Ok(After { value: fresh.value, has_it: false, marks })
+    }
+
     /// Returns what a reader must know of an answer's age.
     fn marks<T>(&self, about: &Call<'_>, fresh: &Fresh<T>) -> ReadMarks {
         let Some(stale) = &fresh.stale else { return ReadMarks::default() };
@@ -259,6 +301,15 @@ impl Service {
             ..ReadMarks::default()
         }
     }
+}
+
+/// What a look after a write saw.
+struct After<T> {
+    value: T,
+    /// Whether the state has the write.
+    has_it: bool,
+    /// What the writer must know of its age.
+    marks: ReadMarks,
 }
 
 /// Returns what a writer must know of where its write shows.

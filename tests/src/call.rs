@@ -86,6 +86,8 @@ pub enum Speaker {
     Instance(String),
     /// A conversation of Codex, which names itself.
     Codex(String),
+    /// One process of such a conversation: its session, and the process's own id.
+    Process(String, String),
     /// Nobody: the call names no caller.
     Nobody,
 }
@@ -95,7 +97,7 @@ impl Speaker {
     pub fn id(&self) -> String {
         match self {
             Self::Instance(id) => id.clone(),
-            Self::Codex(session) => format!("codex:{session}"),
+            Self::Codex(session) | Self::Process(session, _) => format!("codex:{session}"),
             Self::Nobody => String::new(),
         }
     }
@@ -110,6 +112,10 @@ impl Speaker {
             }
             Self::Codex(session) => {
                 body["caller"] = json!({"client": "codex", "sessionId": session});
+            }
+            Self::Process(session, process) => {
+                body["caller"] = json!({"client": "codex", "sessionId": session});
+                body["process"] = process.as_str().into();
             }
             Self::Nobody => {}
         }

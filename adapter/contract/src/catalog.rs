@@ -18,7 +18,7 @@ struct Family {
 /// list, so that a client's cached list stays valid.
 const FAMILIES: [Family; 9] = [
     Family { tools: conversations::TOOLS, served: true },
-    Family { tools: mail::TOOLS, served: false },
+    Family { tools: mail::TOOLS, served: true },
     Family { tools: chat::TOOLS, served: true },
     Family { tools: meetings::TOOLS, served: false },
     Family { tools: tasks::TOOLS, served: true },

@@ -5,6 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::marks::is_false;
 use crate::schema::silent;
 use crate::text;
 use crate::tool::{Hints, Tool, ToolSpec};
@@ -87,6 +88,9 @@ pub struct PeersOutput {
     pub own: Option<Profile>,
     /// The others, most recently active first.
     pub peers: Vec<Profile>,
+    /// True: there are more, active less recently, than one answer holds.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub more: bool,
 }
 
 /// The tool `peers`.

@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::mail::Receipt;
 use crate::marks::is_false;
 use crate::validate::Reading;
 use crate::{catalog, limits, schema, validate};
@@ -23,6 +24,10 @@ pub const PATH_TOOLS: &str = "/api/tools";
 /// `GET` the conversations as people see them, `?includeOffline=true` those too that went offline
 /// lately: a [`crate::conversations::PeersOutput`] without `self`.
 pub const PATH_PEERS: &str = "/api/peers";
+/// `GET` what became of a conversation's direct messages, newest first: a [`ReceiptList`].
+/// `?of=SESSION` names it; `message=ID` asks for one, `before=ID` for older ones, `limit=N` for at
+/// most so many (1 to 200, 20 unless given).
+pub const PATH_RECEIPTS: &str = "/api/receipts";
 /// `GET` the [`Health`]; needs no token.
 pub const PATH_HEALTH: &str = "/health";
 /// `GET`: 200 when a linearizable read has succeeded since the start and a leader with a quorum is
@@ -167,6 +172,34 @@ impl ToolList {
     pub fn own() -> Self {
         Self { contract_version: crate::CONTRACT_VERSION, tools: catalog::listed() }
     }
+}
+
+/// What became of a direct message, as its sender may know it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReceiptView {
+    /// The message's id.
+    pub message_id: String,
+    /// The conversation that it is for.
+    pub to: String,
+    /// When it was sent.
+    pub created_at: String,
+    /// How far it has come.
+    pub state: Receipt,
+    /// True: it lay unread for a day in which its reader's machine was awake; it still lies there.
+    pub unread: bool,
+    /// The message that it answers, if it answers one.
+    pub reply_to: Option<String>,
+    /// The first message that answers it, if there is one.
+    pub answered_by: Option<String>,
+}
+
+/// What became of a conversation's direct messages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReceiptList {
+    /// The receipts, newest first.
+    pub receipts: Vec<ReceiptView>,
 }
 
 /// Whether the node lives, answered without asking anybody else.

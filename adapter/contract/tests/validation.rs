@@ -317,8 +317,8 @@ fn results_fit_their_schemas_with_and_without_marks() {
         applied_here: Some(false),
     };
     for marks in [ReadMarks::default(), marks] {
-        let peers = PeersOutput { own: None, peers: vec![profile()] };
-        let own = PeersOutput { own: Some(profile()), peers: vec![] };
+        let peers = PeersOutput { own: None, peers: vec![profile()], more: false };
+        let own = PeersOutput { own: Some(profile()), peers: vec![], more: false };
         let events = ListEventsOutput { count: 1, events: vec![event.clone()] };
         for (tool, result) in [
             ("peers", marks.stamp(&peers).unwrap()),

@@ -3,30 +3,71 @@
 use std::collections::BTreeMap;
 
 use nexus_contract::conversations::{
-    ClientKind, Peers, PeersInput, PeersOutput, Profile, SetProfileInput, SetProfileOutput, Status,
+    ClientKind, ListenInput, ListenOutput, Peers, PeersInput, PeersOutput, Profile,
+    SetProfileInput, SetProfileOutput, Status,
 };
 use nexus_contract::tool::Tool as _;
-use nexus_contract::{ApiError, ErrorCode, ReadMarks};
+use nexus_contract::{ApiError, ErrorCode};
 use nexus_domain::command::{self, Client, ConversationCommand};
 use nexus_domain::conversations::{self, Conversation};
-use nexus_domain::{Command, NodeId, clock, cluster};
-use nexus_raft::MemberState;
+use nexus_domain::{Command, Fault, NodeId, Reply, clock, cluster, limits, mail};
+use nexus_raft::{MemberState, View};
 
 use super::caller::Who;
-use super::{Answer, Call, Service, errors, time, written};
+use super::{After, Answer, Call, Service, errors, time, written};
 
 /// For how long those that went offline are still listed, in milliseconds of the cluster's clock.
 const OFFLINE_MILLIS: u64 = 24 * 60 * 60 * 1_000;
 
+/// Bytes of texts that one list of conversations holds: an answer that clients still read, as for
+/// tasks. The rest is left out, and the list says so.
+const PEERS_BYTES_MAX: usize = 1024 * 1024;
+
 /// The machines, as a conversation's profile needs them.
-struct Machines {
+pub(super) struct Machines {
     names: BTreeMap<NodeId, String>,
     states: BTreeMap<NodeId, MemberState>,
 }
 
+impl Machines {
+    /// Returns them as the state knows them.
+    pub(super) fn of(view: &View<'_>) -> Result<Self, Fault> {
+        let members = cluster::members(view)?.into_iter();
+        let names = members.map(|member| (member.id, member.name)).collect();
+        Ok(Self { names, states: BTreeMap::new() })
+    }
+
+    /// Adds how they are, as the leader or else this node sees it.
+    pub(super) async fn seen(mut self, service: &Service) -> Self {
+        let members = service.cluster.status().await.members.into_iter();
+        self.states = members.map(|member| (member.id, member.state)).collect();
+        self
+    }
+
+    fn name(&self, node: NodeId) -> String {
+        self.names.get(&node).cloned().unwrap_or_else(|| format!("node {node}"))
+    }
+
+    /// Returns what a conversation is doing: a machine that is away takes its conversations with
+    /// it, without an entry for each.
+    pub(super) fn status(&self, row: &Conversation) -> Status {
+        let own = match row.status {
+            command::Status::Working => Status::Working,
+            command::Status::Idle => Status::Idle,
+            command::Status::Listening => Status::Listening,
+            command::Status::Offline => Status::Offline,
+        };
+        match self.states.get(&row.home) {
+            Some(MemberState::Asleep) if own != Status::Offline => Status::Asleep,
+            Some(MemberState::Down) => Status::Offline,
+            Some(_) | None => own,
+        }
+    }
+}
+
 /// `peers`: a read.
 pub(super) async fn peers(service: &Service, about: &Call<'_>, input: &PeersInput) -> Answer {
-    let who = conversation(about)?;
+    let who = identified(about)?;
     // A conversation that only looks is there too, and others should see it; without a quorum it
     // still gets its answer.
     match service.make_known(about, who).await {
@@ -51,31 +92,83 @@ async fn listed(
 ) -> Answer {
     let fresh = service
         .read(|view| {
-            let all = conversations::list(view, usize::MAX)?;
-            let own = match own {
-                Some(id) => conversations::conversation(view, id)?,
-                None => None,
-            };
-            Ok((all, own, names(&cluster::members(view)?), clock::clock(view)?.at))
+            let since = clock::clock(view)?.at.saturating_sub(OFFLINE_MILLIS);
+            let since = input.include_offline.then_some(since);
+            let all = conversations::peers(view, since, usize::MAX)?;
+            let own = own.map(|id| Own::of(view, id)).transpose()?;
+            Ok((all, own.flatten(), Machines::of(view)?, since))
         })
         .await?;
-    let (all, row, names, now) = &fresh.value;
-    let states = service.cluster.status().await.members;
-    let machines = Machines {
-        names: names.clone(),
-        states: states.into_iter().map(|member| (member.id, member.state)).collect(),
-    };
-    let since = now.saturating_sub(OFFLINE_MILLIS);
-    let mut peers = Vec::new();
+    let marks = service.marks(about, &fresh);
+    let (all, own_row, machines, since) = fresh.value;
+    let machines = machines.seen(service).await;
+    let mut list = List::new(all.len());
     for row in all.iter().filter(|row| Some(row.id.as_str()) != own) {
         let Some(profile) = profile(row, &machines) else { continue };
-        let is_recent = input.include_offline && row.last_active_at >= since;
-        if profile.status != Status::Offline || is_recent {
-            peers.push(profile);
+        // One that is offline with its machine only is listed like any other that is.
+        let is_recent = since.is_some_and(|since| row.last_active_at >= since);
+        if (profile.status != Status::Offline || is_recent) && !list.add(profile) {
+            break;
         }
     }
-    let own = row.as_ref().and_then(|row| profile(row, &machines));
-    service.marks(about, &fresh).stamp(&PeersOutput { own, peers })
+    let own = own_row.and_then(|own| own.profile(&machines));
+    marks.stamp(&PeersOutput { own, peers: list.peers, more: list.more })
+}
+
+/// A list of conversations that ends before it is too long.
+struct List {
+    peers: Vec<Profile>,
+    bytes: usize,
+    more: bool,
+}
+
+impl List {
+    /// Begins one of so many rows; the state gives no more than a thousand.
+    fn new(rows: usize) -> Self {
+        let more = rows >= limits::CONVERSATIONS_LIST_MAX;
+        Self { peers: Vec::new(), bytes: 0, more }
+    }
+
+    /// Adds a conversation; returns whether the list may go on.
+    fn add(&mut self, profile: Profile) -> bool {
+        let texts = [
+            &profile.id,
+            &profile.name,
+            &profile.title,
+            &profile.node,
+            &profile.cwd,
+            &profile.note,
+            &profile.last_active_at,
+        ];
+        let bytes = texts.iter().map(|text| text.len()).fold(self.bytes, usize::saturating_add);
+        if bytes > PEERS_BYTES_MAX {
+            self.more = true;
+            return false;
+        }
+        self.bytes = bytes;
+        self.peers.push(profile);
+        true
+    }
+}
+
+/// A conversation as it sees itself.
+struct Own {
+    row: Conversation,
+    unread: u64,
+}
+
+impl Own {
+    fn of(view: &View<'_>, id: &str) -> Result<Option<Self>, Fault> {
+        let Some(row) = conversations::conversation(view, id)? else { return Ok(None) };
+        Ok(Some(Self { row, unread: mail::unread(view, id)? }))
+    }
+
+    fn profile(&self, machines: &Machines) -> Option<Profile> {
+        let mut profile = profile(&self.row, machines)?;
+        profile.unread = Some(self.unread);
+        profile.listening = Some(self.row.listens == Some(true));
+        Some(profile)
+    }
 }
 
 /// `set_profile`.
@@ -84,28 +177,56 @@ pub(super) async fn set_profile(
     about: &Call<'_>,
     input: SetProfileInput,
 ) -> Answer {
-    let who = conversation(about)?;
+    let who = identified(about)?;
     let SetProfileInput { name, note, title } = input;
-    let command = ConversationCommand::SetProfile { name, note, title };
-    let committed = service.propose(about, Command::Conversation(command)).await?;
-    let look = service.cluster.look(|view| {
-        let row = conversations::conversation(view, &who.id)?;
-        Ok((row, names(&cluster::members(view)?)))
-    });
-    let (row, names) = look.map_err(|error| errors::read(&error))?;
-    let machines = Machines { names, states: BTreeMap::new() };
-    let profile = row.as_ref().and_then(|row| profile(row, &machines));
-    let profile = profile.ok_or_else(|| errors::behind(about.request_id))?;
-    let marks: ReadMarks = written(&committed);
+    let change = ConversationCommand::SetProfile { name, note, title };
+    let committed = service.propose(about, Command::Conversation(change.clone())).await?;
+    let Reply::Named { name } = &committed.reply else {
+        return Err(errors::odd_reply(about.tool));
+    };
+    let look = |view: &View<'_>| Ok((Own::of(view, &who.id)?, Machines::of(view)?));
+    let After { value: (own, machines), has_it, marks } =
+        service.after(about, &committed, look).await?;
+    let mut own = own.ok_or_else(|| {
+        let text = format!(
+            "the profile is set, and the name is {name}; this node is too far behind to show the \
+             rest: call again with the same request id, or ask peers later"
+        );
+        errors::done_and_not_shown(&text, about.request_id)
+    })?;
+    if !has_it {
+        put(&mut own.row, name, &change);
+    }
+    let machines = machines.seen(service).await;
+    let profile = own.profile(&machines).ok_or_else(|| errors::odd_reply(about.tool))?;
     marks.stamp(&SetProfileOutput { profile })
 }
 
-fn names(members: &[cluster::Member]) -> BTreeMap<NodeId, String> {
-    members.iter().map(|member| (member.id, member.name.clone())).collect()
+/// Puts a change of a profile on a conversation as it was known before.
+fn put(row: &mut Conversation, named: &str, change: &ConversationCommand) {
+    let ConversationCommand::SetProfile { note, title, .. } = change else { return };
+    named.clone_into(&mut row.name);
+    if let Some(note) = note {
+        row.note.clone_from(note);
+    }
+    if let Some(title) = title {
+        row.own_title = Some(title.clone()).filter(|title| !title.is_empty());
+    }
+    if row.status == command::Status::Offline {
+        row.status = command::Status::Working;
+    }
+}
+
+/// `listen`: the flag; hooks act on it.
+pub(super) async fn listen(service: &Service, about: &Call<'_>, input: &ListenInput) -> Answer {
+    identified(about)?;
+    let command = ConversationCommand::Listen { on: input.on };
+    let committed = service.propose(about, Command::Conversation(command)).await?;
+    written(&committed).stamp(&ListenOutput { listening: input.on })
 }
 
 /// Returns the conversation that calls; an instance is refused.
-fn conversation<'a>(about: &'a Call<'_>) -> Result<&'a Who, ApiError> {
+pub(super) fn identified<'a>(about: &'a Call<'_>) -> Result<&'a Who, ApiError> {
     match &about.who {
         Some(who) if who.client != Client::Instance => Ok(who),
         Some(_) | None => Err(ApiError::new(
@@ -128,30 +249,98 @@ fn profile(row: &Conversation, machines: &Machines) -> Option<Profile> {
         Client::Codex => ClientKind::Codex,
         Client::Instance => return None,
     };
-    let own = match row.status {
-        command::Status::Working => Status::Working,
-        command::Status::Idle => Status::Idle,
-        command::Status::Listening => Status::Listening,
-        command::Status::Offline => Status::Offline,
-    };
-    // A machine that is away takes its conversations with it, without an entry for each.
-    let status = match machines.states.get(&row.home) {
-        Some(MemberState::Asleep) if own != Status::Offline => Status::Asleep,
-        Some(MemberState::Down) => Status::Offline,
-        Some(_) | None => own,
-    };
-    let unknown = || format!("node {}", row.home);
     Some(Profile {
         id: row.id.clone(),
         name: row.name.clone(),
         title: row.shown_title().to_owned(),
         client,
-        node: machines.names.get(&row.home).cloned().unwrap_or_else(unknown),
+        node: machines.name(row.home),
         cwd: row.cwd.clone(),
         note: row.note.clone(),
-        status,
+        status: machines.status(row),
         last_active_at: time::text(row.last_active_at),
         unread: None,
         listening: None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known() -> Conversation {
+        Conversation {
+            id: "codex:a".into(),
+            client: Client::Codex,
+            name: "codex@app".into(),
+            title: "from the client".into(),
+            own_title: Some("own".into()),
+            note: "before".into(),
+            cwd: "/app".into(),
+            status: command::Status::Offline,
+            home: 2,
+            incarnation: 1,
+            registered_at: 0,
+            last_active_at: 1_000,
+            last_active_tick: 0,
+            listens: Some(true),
+        }
+    }
+
+    fn change(note: Option<&str>, title: Option<&str>) -> ConversationCommand {
+        let (note, title) = (note.map(str::to_owned), title.map(str::to_owned));
+        ConversationCommand::SetProfile { name: None, note, title }
+    }
+
+    #[test]
+    fn a_profile_that_is_not_here_yet_is_put_on_what_is_known() {
+        let states = BTreeMap::from([(2, MemberState::Up)]);
+        let machines = Machines { names: BTreeMap::from([(2, "desk".into())]), states };
+        let mut own = Own { row: known(), unread: 3 };
+        put(&mut own.row, "codex@app#2", &change(Some("after"), Some("")));
+        let shown = serde_json::to_value(own.profile(&machines).unwrap()).unwrap();
+        let expected = serde_json::json!({
+            "id": "codex:a", "name": "codex@app#2", "title": "from the client", "client": "codex",
+            "node": "desk", "cwd": "/app", "note": "after", "status": "working",
+            "lastActiveAt": "1970-01-01T00:00:01.000Z", "unread": 3, "listening": true,
+        });
+        assert_eq!(shown, expected);
+        put(&mut own.row, "codex@app#2", &change(None, Some("new")));
+        assert_eq!((own.row.shown_title(), own.row.note.as_str()), ("new", "after"));
+    }
+
+    #[test]
+    fn a_machine_that_is_away_takes_its_conversations_along() {
+        use command::Status as Own;
+        for (own, state, shown) in [
+            (Own::Working, MemberState::Up, Status::Working),
+            (Own::Listening, MemberState::Joining, Status::Listening),
+            (Own::Idle, MemberState::Asleep, Status::Asleep),
+            (Own::Offline, MemberState::Asleep, Status::Offline),
+            (Own::Working, MemberState::Down, Status::Offline),
+            (Own::Offline, MemberState::Up, Status::Offline),
+        ] {
+            let states = BTreeMap::from([(2, state)]);
+            let machines = Machines { names: BTreeMap::new(), states };
+            let row = Conversation { status: own, ..known() };
+            assert_eq!(machines.status(&row), shown, "{own:?} on one that is {state:?}");
+            assert_eq!(machines.name(2), "node 2");
+        }
+    }
+
+    #[test]
+    fn a_list_ends_before_it_is_too_long_and_says_so() {
+        let machines = Machines { names: BTreeMap::new(), states: BTreeMap::new() };
+        let row = Conversation { cwd: "x".repeat(4_000), ..known() };
+        let mut list = List::new(5);
+        let mut added = 0;
+        while list.add(profile(&row, &machines).unwrap()) {
+            added += 1;
+            assert!(added < 1_000 && !list.more);
+        }
+        assert!(list.more && list.peers.len() == added);
+        let whole = serde_json::to_vec(&list.peers).unwrap().len();
+        assert!((900_000..1_200_000).contains(&whole), "{whole}");
+        assert!(List::new(limits::CONVERSATIONS_LIST_MAX).more);
+    }
 }

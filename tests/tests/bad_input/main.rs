@@ -10,6 +10,7 @@
 mod disk;
 mod documents;
 mod http;
+mod mail;
 mod maintenance;
 mod quic;
 mod starts;
@@ -27,7 +28,8 @@ use nexus_tests::wait;
 use serde_json::json;
 
 /// The tools that the tables hold, by family.
-const FAMILIES: [&[&str]; 4] = [talk::TOOLS, tasks::TOOLS, documents::TOOLS, maintenance::TOOLS];
+const FAMILIES: [&[&str]; 5] =
+    [talk::TOOLS, mail::TOOLS, tasks::TOOLS, documents::TOOLS, maintenance::TOOLS];
 
 #[test]
 fn every_served_tool_has_a_table() {

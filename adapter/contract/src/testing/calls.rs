@@ -24,7 +24,12 @@ fn talk() -> Vec<(&'static str, Value)> {
             }),
         ),
         ("read", json!({"count": 50})),
-        ("reply", json!({"messageId": "12", "text": "yes", "expectsReply": false, "wake": true})),
+        (
+            "reply",
+            json!({
+                "messageId": "dm-000000000012", "text": "yes", "expectsReply": false, "wake": true,
+            }),
+        ),
         ("listen", json!({"on": false})),
         (
             "send_message",

@@ -171,8 +171,8 @@ fn profile() -> Profile {
 fn conversations(tried: &mut Tried) {
     let own = Profile { unread: Some(0), listening: Some(true), ..profile() };
     tried.fit::<Peers>(vec![
-        PeersOutput { own: None, peers: vec![] },
-        PeersOutput { own: Some(own.clone()), peers: vec![profile(), own.clone()] },
+        PeersOutput { own: None, peers: vec![], more: false },
+        PeersOutput { own: Some(own.clone()), peers: vec![profile(), own.clone()], more: true },
     ]);
     tried.fit::<SetProfile>(vec![SetProfileOutput { profile: own }]);
     tried.fit::<Listen>(vec![ListenOutput { listening: true }]);
