@@ -2,8 +2,9 @@
 //!
 //! Kept in memory beside the state and renewed when members change, because the transport asks on
 //! every call. Accepted is (traps.md 9): a key that the membership records for that node id; or,
-//! for append, vote and snapshot only, a certificate of this cluster whose node id is greater than
-//! our applied index, because it may have been admitted after what we know.
+//! for append, vote, snapshot and circuits only, a certificate of this cluster whose node id is
+//! greater than our applied index, because it may have been admitted after what we know. A circuit
+//! gives no right: what it carries has a handshake of its own.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -58,8 +59,11 @@ pub(crate) struct Book {
 struct Pages {
     /// What the membership records.
     members: BTreeMap<NodeId, Entry>,
-    /// Addresses that discovery or the user named.
+    /// Addresses that discovery, members or the user named for a node.
     hints: BTreeMap<NodeId, Vec<SocketAddr>>,
+    /// Addresses at which some member may be: every node may be tried there, and no other member
+    /// is told that it is.
+    seeds: Vec<SocketAddr>,
     peers: Peers,
     /// Whether `peers` differs from the disk.
     dirty: bool,
@@ -105,33 +109,39 @@ impl Book {
     }
 
     /// Renews the pages from the state and returns who is no member any more; what a join told
-    /// stays until the state has members.
+    /// stays until the state has this node's own admission, for which other members may be needed.
     ///
     /// # Errors
     /// A fault when the state cannot be read.
     pub(crate) fn renew(&self, state: &StateStore) -> Result<Vec<NodeId>, nexus_domain::Fault> {
         let (applied, members) =
             state.view(|view| Ok((view.applied()?, nexus_domain::cluster::members(view)?)))?;
-        let mut gone = Vec::new();
-        if !members.is_empty() {
-            let mut pages = lock(&self.pages);
-            let before: Vec<NodeId> = pages.members.keys().copied().collect();
-            pages.members = members
-                .into_iter()
-                .map(|member| {
-                    let entry = Entry {
-                        public_key: member.public_key,
-                        addresses: parse(&member.addresses),
-                        boot: member.boot,
-                        nonce: member.nonce,
-                    };
-                    (member.id, entry)
-                })
-                .collect();
-            gone.extend(before.into_iter().filter(|node| !pages.members.contains_key(node)));
-        }
+        let entries = members.into_iter().map(|member| {
+            let entry = Entry {
+                public_key: member.public_key,
+                addresses: parse(&member.addresses),
+                boot: member.boot,
+                nonce: member.nonce,
+            };
+            (member.id, entry)
+        });
+        Ok(self.turn(applied, entries.collect()))
+    }
+
+    /// Takes the members of a state, and returns who is none any more.
+    fn turn(&self, applied: u64, members: BTreeMap<NodeId, Entry>) -> Vec<NodeId> {
         self.applied.fetch_max(applied, Ordering::Relaxed);
-        Ok(gone)
+        if members.is_empty() {
+            return Vec::new();
+        }
+        let mut pages = lock(&self.pages);
+        let mut before = std::mem::replace(&mut pages.members, members);
+        before.retain(|node, _| !pages.members.contains_key(node));
+        // A node's id is the index of the entry that admits it.
+        if applied < self.myself.node {
+            pages.members.append(&mut before);
+        }
+        before.into_keys().collect()
     }
 
     /// Raises the applied index that admissions are judged by.
@@ -142,25 +152,24 @@ impl Book {
     /// Notes addresses of a node (`None`: of some member) that discovery or the user named.
     pub(crate) fn hint(&self, node: Option<NodeId>, addresses: &[SocketAddr]) {
         let mut pages = lock(&self.pages);
-        let nodes: Vec<NodeId> = match node {
-            Some(node) => vec![node],
-            None => pages.members.keys().copied().filter(|id| *id != self.myself.node).collect(),
+        let hints = match node {
+            Some(node) => pages.hints.entry(node).or_default(),
+            None => &mut pages.seeds,
         };
-        for node in nodes {
-            let hints = pages.hints.entry(node).or_default();
-            for address in addresses {
-                if !hints.contains(address) {
-                    hints.insert(0, *address);
-                }
+        for address in addresses {
+            if !hints.contains(address) {
+                hints.insert(0, *address);
             }
-            hints.truncate(HINTS_MAX);
         }
+        hints.truncate(HINTS_MAX);
     }
 
     /// Returns where the other members are, as far as this node knows.
     pub(crate) fn whereabouts(&self) -> Vec<Whereabouts> {
-        let at = |node| self.addresses(node).iter().map(ToString::to_string).collect();
-        self.others().into_iter().map(|node| Whereabouts { node, addresses: at(node) }).collect()
+        let others = self.others();
+        let pages = lock(&self.pages);
+        let at = |node| pages.addresses(node).iter().map(ToString::to_string).collect();
+        others.into_iter().map(|node| Whereabouts { node, addresses: at(node) }).collect()
     }
 
     /// Returns the other members that this node knows of.
@@ -196,6 +205,24 @@ impl Book {
     /// Returns how far the clocks of peers are ahead of ours, in milliseconds.
     pub(crate) fn clocks(&self) -> BTreeMap<NodeId, i64> {
         lock(&self.pages).clocks.clone()
+    }
+}
+
+impl Pages {
+    /// Returns the addresses of a node, best first: where it was reached, what it says itself, and
+    /// what others say.
+    fn addresses(&self, node: NodeId) -> Vec<SocketAddr> {
+        let worked = self.peers.seen.get(&node).and_then(|seen| seen.address.as_ref());
+        let mut addresses: Vec<SocketAddr> =
+            worked.and_then(|it| it.parse().ok()).into_iter().collect();
+        let recorded = self.members.get(&node).map(|member| member.addresses.as_slice());
+        let hints = self.hints.get(&node).map(Vec::as_slice);
+        for address in recorded.into_iter().chain(hints).flatten() {
+            if !addresses.contains(address) {
+                addresses.push(*address);
+            }
+        }
+        addresses
     }
 }
 
@@ -244,8 +271,8 @@ impl Directory for Book {
         }
         let newer = node > self.applied.load(Ordering::Relaxed);
         match lane {
-            Lane::Log | Lane::Heartbeat | Lane::Snapshot if newer => Ok(()),
-            Lane::Log | Lane::Heartbeat | Lane::Snapshot | Lane::Rpc => {
+            Lane::Log | Lane::Heartbeat | Lane::Snapshot | Lane::Relay if newer => Ok(()),
+            Lane::Log | Lane::Heartbeat | Lane::Snapshot | Lane::Rpc | Lane::Relay => {
                 let text = format!(
                     "node {node} is no member of this cluster (removed, or not known here yet); a \
                      removed machine joins again with a new invite and an empty folder"
@@ -290,14 +317,10 @@ impl Directory for Book {
 
     fn addresses(&self, node: NodeId) -> Vec<SocketAddr> {
         let pages = lock(&self.pages);
-        let worked = pages.peers.seen.get(&node).and_then(|seen| seen.address.as_ref());
-        let mut addresses: Vec<SocketAddr> =
-            worked.and_then(|it| it.parse().ok()).into_iter().collect();
-        let recorded = pages.members.get(&node).map(|member| member.addresses.as_slice());
-        let hints = pages.hints.get(&node).map(Vec::as_slice);
-        for address in recorded.into_iter().chain(hints).flatten() {
-            if !addresses.contains(address) {
-                addresses.push(*address);
+        let mut addresses = pages.addresses(node);
+        for seed in &pages.seeds {
+            if !addresses.contains(seed) {
+                addresses.push(*seed);
             }
         }
         addresses
@@ -334,7 +357,7 @@ mod tests {
 
     fn open(data: &Path) -> Book {
         let myself = Myself {
-            node: 1,
+            node: 9,
             cluster: "c".to_owned(),
             boot: 1,
             nonce: 1,
@@ -367,5 +390,40 @@ mod tests {
         book.save();
         drop(book);
         assert_eq!(at(&open(folder.path())), [there, recorded]);
+    }
+
+    #[tokio::test]
+    async fn a_seed_may_be_any_member_and_is_told_of_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let book = open(folder.path());
+        let seed: SocketAddr = "10.0.0.9:5689".parse().unwrap();
+        book.hint(None, &[seed]);
+        for node in [1, 2, 3] {
+            assert_eq!(book.addresses(node).last(), Some(&seed));
+        }
+        let told = book.whereabouts();
+        assert_eq!(told.len(), 2);
+        assert!(told.iter().all(|it| !it.addresses.contains(&seed.to_string())), "{told:?}");
+    }
+
+    #[tokio::test]
+    async fn what_a_join_told_stays_until_the_own_admission_is_applied() {
+        let folder = tempfile::tempdir().unwrap();
+        let book = open(folder.path());
+        let of_state = |nodes: &[NodeId]| -> BTreeMap<NodeId, Entry> {
+            let entry = Entry { public_key: vec![2], addresses: vec![], boot: 0, nonce: 0 };
+            nodes.iter().map(|node| (*node, entry.clone())).collect()
+        };
+        // The log begins with a cluster of one.
+        assert_eq!(book.turn(8, of_state(&[1])), Vec::<NodeId>::new());
+        assert_eq!(book.others(), [1, 2]);
+        assert!(book.admit(2, &[1], Lane::Rpc).is_ok());
+        assert!(book.admit(1, &[2], Lane::Rpc).is_ok(), "what the state says is newer");
+        assert_eq!(book.turn(9, of_state(&[1, 9])), [2]);
+        assert_eq!(book.others(), [1]);
+        assert!(book.admit(2, &[1], Lane::Rpc).is_err());
+        // One that this node does not know yet may bring a circuit, and nothing of its own.
+        assert!(book.admit(10, &[7], Lane::Relay).is_ok());
+        assert!(book.admit(10, &[7], Lane::Rpc).is_err());
     }
 }

@@ -50,7 +50,7 @@ async fn received(kind: &mut Option<tokio::signal::unix::Signal>) {
     };
     if next.is_none() {
         // It cannot be awaited: the other one still can.
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

@@ -15,8 +15,8 @@ const AFTER_HELP: &str = "\
 Prints one line to standard output once it serves:
   nexus ready http=http://127.0.0.1:5688 node=NAME cluster=ID
 Logs go to standard error. Ctrl-C or SIGTERM stops the node (a second one at once); it hands over
-the leadership and ends running calls first, which takes at most about 15 seconds. A join that waits is
-given up, and leaves the folder as it was unless a member has been asked already.
+the leadership and ends running calls first, which takes at most about 15 seconds. A join that
+waits is given up, and leaves the folder as it was unless a member has been asked already.
 
 Examples:
   nexus up                                      a node for this machine alone

@@ -208,6 +208,44 @@ async fn another_relay_takes_over_and_without_any_nothing_is_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_relay_that_comes_back_is_asked_at_once() {
+    let (world, two, three) = World::of_three().await;
+    three.register("mcp-three").await.unwrap();
+    world.settles(&three).await;
+    world.cut(&world.one, &three);
+    world.cut(&two, &three);
+    misses(&three, &world.one).await;
+    let refused = three.post("mcp-three", "lost").await.unwrap_err();
+    assert!(matches!(refused, ProposeError::NoQuorum { .. }), "{refused:?}");
+    // However long nobody was to look again: who comes back may be a way.
+    three.detours.put_off(world.one.id());
+    world.one.detours.put_off(three.id());
+    world.net.heal();
+    world.cut(&world.one, &three);
+    on_detour(&three, &world.one, &two).await;
+    works(&three, "mcp-three", 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_relay_that_the_far_end_does_not_know_yet_serves() {
+    let (world, two, three) = World::of_three().await;
+    three.register("mcp-three").await.unwrap();
+    world.settles(&three).await;
+    let before = [&world.one, &two].map(|node| node.id());
+    world.net.partition(&before, &[three.id()]);
+    // It joins while nobody can tell the lone node.
+    let admitted = world.admit("four", Role::Learner).await;
+    world.net.partition(&[admitted.member.node], &[three.id()]);
+    let four = world.start(admitted).await;
+    world.settles(&four).await;
+    assert!(!three.core.book.others().contains(&four.id()));
+    world.net.heal();
+    world.net.partition(&before, &[three.id()]);
+    on_detour(&world.one, &three, &four).await;
+    works(&three, "mcp-three", 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_relay_cannot_pose_as_another_node() {
     let (world, two, three) = World::of_three().await;
     let four = world.join("four", Role::Learner).await;

@@ -46,6 +46,8 @@ impl Handler for Server {
                 Lane::Log | Lane::Heartbeat => core.raft_call(from, call).await,
                 Lane::Snapshot => core.snapshot_call(call).await,
                 Lane::Rpc => core.member_call(from, call).await,
+                // Its streams are served before they come here.
+                Lane::Relay => unexpected(&call),
             };
             Ok(encode(&answer))
         })

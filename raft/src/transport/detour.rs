@@ -8,6 +8,7 @@
 //! none. The direct way is tried each second, and taken again as soon as it answers.
 
 mod circuits;
+mod job;
 mod relay;
 #[cfg(test)]
 mod tests;
@@ -24,9 +25,10 @@ use futures::stream::{FuturesUnordered, StreamExt as _};
 use nexus_rt::{Backoff, Clock, Jobs};
 use rustls::pki_types::CertificateDer;
 use tokio::sync::{Semaphore, watch};
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use self::circuits::{Circuits, address};
+use self::job::Watch;
 use self::relay::{KIND_RELAY, KIND_RELAYED, RELAYED_MAX};
 use super::quic::{QuicConfig, QuicTransport, StartError};
 use super::{CallError, ChannelBinding, Directory, Duplex, Handler, Hello, Lane, NodeId, Peer};
@@ -34,10 +36,6 @@ use super::{Refusal, Transport};
 use crate::identity::NodeIdentity;
 use crate::store::lock;
 
-/// How often the direct way is tried while there is a detour.
-const PROBE_EVERY: Duration = Duration::from_secs(1);
-/// A detour that nobody has used for so long is given up.
-const UNUSED_MAX: Duration = Duration::from_secs(600);
 /// Members that are asked at once for a circuit.
 const ASKED_MAX: usize = 8;
 /// For how long a relay through which nothing came is not asked while there are others.
@@ -106,8 +104,10 @@ struct Way {
     detour: bool,
     /// Whether a job looks after this way.
     watched: bool,
-    /// Before that no relay is looked for again.
+    /// Before that no relay is looked for again, unless some node comes back.
     look_after: Option<Instant>,
+    /// Whether another relay is wanted than the one that is used.
+    doubt: bool,
     pause: Backoff,
     /// Relays through which nothing came, and when that was.
     failed: BTreeMap<NodeId, Instant>,
@@ -122,6 +122,7 @@ impl Default for Way {
             detour: false,
             watched: false,
             look_after: None,
+            doubt: false,
             pause: Backoff::new(LOOK_PAUSE_MIN, LOOK_PAUSE_MAX),
             failed: BTreeMap::new(),
         }
@@ -136,6 +137,11 @@ fn is_silence(error: &CallError) -> bool {
         }
         CallError::Refused { .. } | CallError::TooLarge { .. } => false,
     }
+}
+
+/// What waits on the direct way when a detour begins.
+fn another_way(node: NodeId, sent: bool) -> CallError {
+    CallError::Broken { node, sent, cause: "another way is taken from now on".to_owned() }
 }
 
 fn silent_for(at: Option<Instant>, limit: Duration) -> bool {
@@ -217,13 +223,17 @@ impl Shared {
                 way.watched = true;
             }
             Ok(_) | Err(_) => {
+                let is_back = silent_for(way.answered, self.silence);
                 way.answered = Some(Instant::now());
+                if is_back {
+                    // It may reach those to whom there was no way.
+                    ways.values_mut().for_each(|way| way.look_after = None);
+                }
                 return;
             }
         }
         drop(ways);
-        let watch = Watch { shared: Arc::clone(self), node };
-        self.jobs.spawn("detour", watch.run());
+        self.jobs.spawn("detour", Watch::new(Arc::clone(self), node).run());
     }
 
     /// Draws from the end of a call through a relay what it says of that relay.
@@ -241,11 +251,13 @@ impl Shared {
         }
         // The next relay gets as much time.
         way.carried = Some(Instant::now());
-        if let Some((number, by)) = newest {
+        if let Some((_, by)) = newest {
+            // It stays until there is another: it may only be busy.
             way.failed.insert(by, Instant::now());
+            way.doubt = true;
             drop(ways);
-            tracing::info!(node, by, "nothing comes through this relay");
-            self.circuits.end(node, number);
+            tracing::debug!(node, by, "nothing comes through this relay");
+            self.circuits.nudge();
         }
     }
 
@@ -259,24 +271,48 @@ impl Shared {
         CallError::Unreachable { node, cause }
     }
 
-    /// Finds a circuit to a node: one that it has opened itself, or the first that a member gives.
+    /// Finds a circuit to a node: one that is there, unless it is in doubt, or the first that a
+    /// member gives.
     async fn find(self: &Arc<Self>, node: NodeId) -> Result<(), String> {
-        if self.circuits.newest(node).is_some() {
+        let newest = self.circuits.newest(node);
+        let members = self.relays(node);
+        if newest.is_some() && members.is_none() {
             return Ok(());
         }
+        let found = self.ask(node, members.unwrap_or_default()).await;
+        let Some((old, _)) = newest else { return found };
+        // Another one has taken its place; or it is better than nothing.
+        if found.is_ok() {
+            self.circuits.end(node, old);
+        }
+        Ok(())
+    }
+
+    /// Returns whom to ask for a circuit to a node, the likeliest first; `None` when there is one
+    /// that nobody doubts.
+    fn relays(&self, node: NodeId) -> Option<Vec<NodeId>> {
+        let has_one = self.circuits.newest(node).is_some();
         let mut members = self.directory.members();
         members.retain(|member| *member != node && *member != self.node);
-        {
-            let mut ways = lock(&self.ways);
-            let answered = |member: &NodeId| ways.get(member).and_then(|way| way.answered);
-            members.sort_by_key(|member| std::cmp::Reverse(answered(member)));
-            let failed = &mut ways.entry(node).or_default().failed;
-            failed.retain(|_, at| at.elapsed() < FAILED_LASTS);
-            if !members.iter().all(|member| failed.contains_key(member)) {
-                members.retain(|member| !failed.contains_key(member));
-            }
+        let mut ways = lock(&self.ways);
+        let answered = |member: &NodeId| ways.get(member).and_then(|way| way.answered);
+        members.sort_by_key(|member| std::cmp::Reverse(answered(member)));
+        let way = ways.entry(node).or_default();
+        if has_one && !std::mem::take(&mut way.doubt) {
+            return None;
+        }
+        way.failed.retain(|_, at| at.elapsed() < FAILED_LASTS);
+        let failed = |member: &NodeId| way.failed.contains_key(member);
+        // Who failed is asked when there is nobody else, and nothing that could be lost by it.
+        if has_one || !members.iter().all(failed) {
+            members.retain(|member| !failed(member));
         }
         members.truncate(ASKED_MAX);
+        Some(members)
+    }
+
+    /// Asks members for a circuit to a node; the first that gives one is taken.
+    async fn ask(self: &Arc<Self>, node: NodeId, members: Vec<NodeId>) -> Result<(), String> {
         let mut asking: FuturesUnordered<_> =
             members
                 .into_iter()
@@ -289,6 +325,9 @@ impl Shared {
             match opened {
                 Ok(duplex) => {
                     let place = self.circuits.add(node, by, true);
+                    if self.is_on_detour(node) {
+                        tracing::info!(node, by, "reached through another relay");
+                    }
                     self.jobs.spawn("detour circuit", place.carry(duplex));
                     return Ok(());
                 }
@@ -314,112 +353,6 @@ impl Shared {
     }
 }
 
-/// The job that looks after one way, from the first silence until the node answers directly again
-/// or nobody calls it any more.
-struct Watch {
-    shared: Arc<Shared>,
-    node: NodeId,
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        let mut ways = lock(&self.shared.ways);
-        let Some(way) = ways.get_mut(&self.node) else { return };
-        (way.watched, way.detour) = (false, false);
-    }
-}
-
-impl Watch {
-    async fn run(self) {
-        let (shared, node) = (&self.shared, self.node);
-        let (probed, mut found) = futures::join!(shared.probe(node), shared.find(node));
-        if probed.is_ok() {
-            return self.answers();
-        }
-        if let Err(text) = &found {
-            tracing::debug!(node, "no way around was found: {text}");
-            return self.pause();
-        }
-        self.begin();
-        while found.is_ok() {
-            self.next_look().await;
-            if shared.probe(node).await.is_ok() {
-                tracing::info!(node, "answers directly again");
-                return self.answers();
-            }
-            if self.is_unused() {
-                tracing::debug!(node, "the way around is not used any more");
-                return self.end();
-            }
-            found = shared.find(node).await;
-        }
-        tracing::info!(node, "no way around is left: {}", found.err().unwrap_or_default());
-        self.end();
-        self.pause();
-    }
-
-    /// Takes the detour from now on: what still waits on the direct way is broken off.
-    fn begin(&self) {
-        let by = self.shared.circuits.newest(self.node).map(|(_, by)| by);
-        tracing::info!(node = self.node, by, "does not answer directly: reached through a relay");
-        metrics::counter!("nexus_detours_total").increment(1);
-        {
-            let mut ways = lock(&self.shared.ways);
-            let way = ways.entry(self.node).or_default();
-            (way.detour, way.carried) = (true, Some(Instant::now()));
-            way.pause.reset();
-        }
-        self.shared.begun.send_modify(|begun| *begun = begun.wrapping_add(1));
-        self.shared.direct.redial(self.node);
-    }
-
-    /// Goes directly again.
-    fn answers(&self) {
-        {
-            let mut ways = lock(&self.shared.ways);
-            let way = ways.entry(self.node).or_default();
-            (way.answered, way.look_after) = (Some(Instant::now()), None);
-            way.pause.reset();
-        }
-        self.end();
-    }
-
-    fn end(&self) {
-        {
-            let mut ways = lock(&self.shared.ways);
-            ways.entry(self.node).or_default().detour = false;
-        }
-        self.shared.circuits.end_ours(self.node);
-        self.shared.around.redial(self.node);
-    }
-
-    fn pause(&self) {
-        let mut ways = lock(&self.shared.ways);
-        let way = ways.entry(self.node).or_default();
-        let pause = way.pause.next();
-        way.look_after = Some(Instant::now() + pause);
-    }
-
-    /// Waits until it is time to try the direct way, or the circuit has ended.
-    async fn next_look(&self) {
-        let mut changes = self.shared.circuits.changes();
-        let lost = async {
-            while self.shared.circuits.newest(self.node).is_some() {
-                if changes.changed().await.is_err() {
-                    return;
-                }
-            }
-        };
-        // In time or not: both are a reason to look.
-        let _lost = timeout(PROBE_EVERY, lost).await;
-    }
-
-    fn is_unused(&self) -> bool {
-        let ways = lock(&self.shared.ways);
-        ways.get(&self.node).is_none_or(|way| silent_for(way.used, UNUSED_MAX))
-    }
-}
-
 impl Transport for Detours {
     fn call(
         &self,
@@ -439,10 +372,7 @@ impl Transport for Detours {
                 biased;
                 result = shared.direct.call(to, lane, request, limit) => result,
                 // What still waits on the direct way would wait to its limit.
-                () = shared.detour_begins(to) => {
-                    let cause = "another way is taken from now on".to_owned();
-                    return Err(CallError::Broken { node: to, sent: true, cause });
-                }
+                () = shared.detour_begins(to) => return Err(another_way(to, true)),
             };
             shared.note_direct(to, &result);
             result
@@ -460,8 +390,15 @@ impl Transport for Detours {
         let shared = Arc::clone(&self.shared);
         async move {
             let detour = shared.takes_detour(to);
-            let transport: &dyn Transport = if detour { &shared.around } else { &*shared.direct };
-            let result = transport.open(to, lane, kind, limit).await;
+            let result = if detour {
+                shared.around.open(to, lane, kind, limit).await
+            } else {
+                tokio::select! {
+                    biased;
+                    result = shared.direct.open(to, lane, kind, limit) => result,
+                    () = shared.detour_begins(to) => Err(another_way(to, false)),
+                }
+            };
             // That it opened shows nothing: no answer has come.
             if result.is_err() && detour {
                 shared.note_carried(to, &result);
@@ -523,10 +460,10 @@ impl Handler for Front {
     fn stream(&self, from: &Peer, lane: Lane, kind: u8, duplex: Duplex) -> BoxFuture<'static, ()> {
         let (shared, node) = (Arc::clone(&self.shared), from.node);
         match (lane, kind) {
-            (Lane::Rpc, KIND_RELAY) => {
+            (Lane::Relay, KIND_RELAY) => {
                 async move { relay::relay(&shared, node, duplex).await }.boxed()
             }
-            (Lane::Rpc, KIND_RELAYED) => {
+            (Lane::Relay, KIND_RELAYED) => {
                 async move { relay::relayed(&shared, node, duplex).await }.boxed()
             }
             _ => self.handler.stream(from, lane, kind, duplex),

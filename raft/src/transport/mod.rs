@@ -56,24 +56,28 @@ pub enum Lane {
     Snapshot,
     /// Forwarded proposals, read indexes, status.
     Rpc,
+    /// Circuits between two nodes of which this connection has at most one as its end.
+    Relay,
 }
 
 impl Lane {
     /// All lanes, in the order of their codes.
-    pub const ALL: [Self; 4] = [Self::Log, Self::Heartbeat, Self::Snapshot, Self::Rpc];
+    pub const ALL: [Self; 5] = [Self::Log, Self::Heartbeat, Self::Snapshot, Self::Rpc, Self::Relay];
 
     /// Returns the largest frame that the lane carries.
     ///
     /// - log: a batch of a megabyte with one entry over it, and room for the batch to grow;
     /// - heartbeat: no entries, so anything larger is a mistake;
     /// - snapshot: a chunk of a file, small enough that a slow link shows progress;
-    /// - rpc: the largest entry many times over, and the status of a large cluster.
+    /// - rpc: the largest entry many times over, and the status of a large cluster;
+    /// - relay: a packet, which is at most 1,472 bytes, or the words of a refusal.
     #[must_use]
     pub const fn frame_bytes_max(self) -> usize {
         match self {
             Self::Log => 8 * MIB,
             Self::Heartbeat => 64 * KIB,
             Self::Snapshot | Self::Rpc => 4 * MIB,
+            Self::Relay => 16 * KIB,
         }
     }
 
@@ -85,6 +89,7 @@ impl Lane {
             Self::Heartbeat => "heartbeat",
             Self::Snapshot => "snapshot",
             Self::Rpc => "rpc",
+            Self::Relay => "relay",
         }
     }
 
@@ -94,6 +99,7 @@ impl Lane {
             Self::Heartbeat => 2,
             Self::Snapshot => 3,
             Self::Rpc => 4,
+            Self::Relay => 5,
         }
     }
 

@@ -108,7 +108,7 @@ impl Circuits {
             circuits.remove(0);
         }
         drop(open);
-        self.changes.send_modify(|changes| *changes = changes.wrapping_add(1));
+        self.nudge();
         Place { circuits: Arc::clone(self), peer, number, packets }
     }
 
@@ -130,7 +130,7 @@ impl Circuits {
             open.remove(&peer);
         }
         drop(open);
-        self.changes.send_modify(|changes| *changes = changes.wrapping_add(1));
+        self.nudge();
     }
 
     /// Returns the number and the relay of the circuit that packets to a node take.
@@ -142,6 +142,11 @@ impl Circuits {
     /// Returns a channel that changes with each circuit that opens or ends.
     pub(super) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
+    }
+
+    /// Wakes who waits for changes.
+    pub(super) fn nudge(&self) {
+        self.changes.send_modify(|changes| *changes = changes.wrapping_add(1));
     }
 
     fn send(&self, peer: NodeId, packet: Bytes) {

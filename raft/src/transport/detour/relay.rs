@@ -52,7 +52,7 @@ pub(super) async fn open(
     limit: Duration,
 ) -> Result<Duplex, String> {
     let exchange = async {
-        let opened = shared.direct.open(to, Lane::Rpc, kind, limit).await;
+        let opened = shared.direct.open(to, Lane::Relay, kind, limit).await;
         let mut duplex = opened.map_err(|error| error.to_string())?;
         let sent = duplex.sender.send(name(named)).await;
         sent.map_err(|error| error.to_string())?;

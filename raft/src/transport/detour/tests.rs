@@ -2,14 +2,17 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
 
 use super::relay::{KIND_RELAY, RELAYED_MAX};
 use super::{Detours, Shared};
+use crate::store::lock;
 use crate::transport::{ChannelBinding, Duplex, Handler, Lane, NodeId, Peer, Refusal};
 
 impl Detours {
@@ -17,6 +20,13 @@ impl Detours {
     pub(crate) fn relay_to(&self, node: NodeId) -> Option<NodeId> {
         let (_, by) = self.shared.circuits.newest(node)?;
         self.shared.is_on_detour(node).then_some(by)
+    }
+
+    /// Puts off the next look for a relay to a node by an hour.
+    pub(crate) fn put_off(&self, node: NodeId) {
+        let mut ways = lock(&self.shared.ways);
+        let later = Instant::now() + Duration::from_secs(3600);
+        ways.entry(node).or_default().look_after = Some(later);
     }
 
     /// Takes all places for circuits of others.

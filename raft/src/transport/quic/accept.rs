@@ -23,8 +23,8 @@ use super::{
 use crate::transport::frame::{Duplex, FrameReceiver, FrameSender, StreamError, pieces};
 use crate::transport::{Handler, JOIN_BYTES_MAX, Lane, NodeId, Peer, Refusal, code, hello};
 
-/// Open connections in all: four lanes of two hundred members, with room for old ones to end.
-const CONNECTIONS_MAX: usize = 1024;
+/// Open connections in all: five lanes of two hundred members, with room for old ones to end.
+const CONNECTIONS_MAX: usize = 1280;
 /// Connections whose peer has not proved anything yet.
 const HANDSHAKES_MAX: usize = 128;
 /// With more of them than this, a source must first show that it receives what is sent to it.

@@ -1,6 +1,6 @@
 //! Logging of failures that repeat: the first time loudly, again quietly.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
@@ -10,11 +10,25 @@ use crate::transport::{Lane, NodeId, Refusal};
 /// Sources remembered; beyond that all are forgotten, which costs only repeated lines.
 const SOURCES_MAX: usize = 256;
 
-/// What was logged last, for each node and source.
+/// Texts remembered of one node or source: several addresses that fail in turn, each in its way.
+const TEXTS_MAX: usize = 8;
+
+/// What was logged, for each node and source.
 #[derive(Debug, Default)]
 pub(super) struct Notice {
-    dials: Mutex<BTreeMap<(NodeId, Lane), String>>,
-    sources: Mutex<BTreeMap<IpAddr, String>>,
+    dials: Mutex<BTreeMap<(NodeId, Lane), BTreeSet<String>>>,
+    sources: Mutex<BTreeMap<IpAddr, BTreeSet<String>>>,
+}
+
+/// Adds a text to those that were logged and returns whether it is news.
+fn is_news(logged: &mut BTreeSet<String>, text: &str) -> bool {
+    if logged.contains(text) {
+        return false;
+    }
+    if logged.len() >= TEXTS_MAX {
+        logged.clear();
+    }
+    logged.insert(text.to_owned())
 }
 
 impl Notice {
@@ -25,12 +39,12 @@ impl Notice {
             DialError::Failed(text) => (text.clone(), false),
         };
         let mut dials = self.dials.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = dials.insert((node, lane), text.clone()).is_some_and(|last| last == text);
+        let is_news = is_news(dials.entry((node, lane)).or_default(), &text);
         drop(dials);
-        match (known, refused) {
-            (true, _) => tracing::debug!(node, %lane, "node still cannot be reached: {text}"),
-            (false, true) => tracing::warn!(node, %lane, "connection refused: {text}"),
-            (false, false) => tracing::info!(node, %lane, "node cannot be reached: {text}"),
+        match (is_news, refused) {
+            (false, _) => tracing::debug!(node, %lane, "node still cannot be reached: {text}"),
+            (true, true) => tracing::warn!(node, %lane, "connection refused: {text}"),
+            (true, false) => tracing::info!(node, %lane, "node cannot be reached: {text}"),
         }
     }
 
@@ -46,12 +60,29 @@ impl Notice {
             sources.clear();
         }
         let text = refusal.to_string();
-        let known = sources.insert(from, text.clone()).is_some_and(|last| last == text);
+        let is_news = is_news(sources.entry(from).or_default(), &text);
         drop(sources);
-        if known {
-            tracing::debug!(%from, node, "connection refused again: {text}");
-        } else {
+        if is_news {
             tracing::warn!(%from, node, "connection from a peer refused: {text}");
+        } else {
+            tracing::debug!(%from, node, "connection refused again: {text}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_that_take_turns_are_news_once() {
+        let mut logged = BTreeSet::new();
+        let news = |text: &str| is_news(&mut logged, text);
+        let said: Vec<bool> = ["a", "b", "a", "b", "a"].map(news).to_vec();
+        assert_eq!(said, [true, true, false, false, false]);
+        for number in 0..TEXTS_MAX {
+            is_news(&mut logged, &format!("text {number}"));
+        }
+        assert!(logged.len() <= TEXTS_MAX);
     }
 }
