@@ -69,12 +69,19 @@ impl ClientError {
                 )
             }
             ClientError::NotReachable { place, reason, sent: true, .. } => {
+                let again = match request_id {
+                    Some(id) => format!(
+                        "call again with request id {id}, which has one effect however often it \
+                         is sent"
+                    ),
+                    None => "look before calling again".to_owned(),
+                };
                 let error = ApiError::new(
                     ErrorCode::UnknownOutcome,
                     format!(
-                        "the local node ({place}) went away before it answered: {reason}; the call \
-                         may or may not have been done; start the node with: nexus up, then look \
-                         before calling again"
+                        "the local node ({place}) was asked and gave no answer: {reason}; the call \
+                         may or may not have been done; see that the node runs (nexus status, \
+                         nexus up), then {again}"
                     ),
                 );
                 match request_id {

@@ -124,7 +124,9 @@ fn done(result: Map<String, Value>) -> CallToolResult {
 /// Shows a refusal as a result, so that the model reads it: the code first, then what to do.
 fn refused(error: &ApiError) -> CallToolResult {
     let mut text = error.coded();
-    if let Some(id) = &error.request_id {
+    if let Some(id) = &error.request_id
+        && !text.contains(id)
+    {
         text = format!("{text} (request id {id})");
     }
     if let Some(seconds) = error.retry_after

@@ -237,6 +237,39 @@ async fn a_member_that_is_gone_is_removed_and_its_id_never_comes_back() {
     assert_eq!(texts(&two).await, ["with two", "without two"]);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_to_a_node_that_hangs_is_repeated_by_the_id_that_the_error_names() {
+    let node = Node::found("sole").await;
+    serves(&node).await;
+    node.freeze();
+    let args = r#"{"message": "once"}"#;
+    let (write, look) = (["call", "send_message", args], ["call", "list_events"]);
+    let write_json = ["call", "send_message", args, "--json"];
+    let (wrote, json, looked) =
+        tokio::join!(node.nexus(&write), node.nexus(&write_json), node.nexus(&look));
+    node.thaw();
+    // What only looks leaves nothing in doubt.
+    assert_eq!(looked.code(), 3, "{looked}");
+    assert!(looked.stderr.contains("nothing was done"), "{looked}");
+    assert_eq!((wrote.code(), json.code()), (4, 4), "{wrote}\n{json}");
+    let hint = wrote.stderr.lines().find_map(|line| line.strip_prefix("hint: call again with "));
+    let hint = hint.and_then(|hint| hint.strip_prefix("--request-id "));
+    let id = hint.and_then(|hint| hint.strip_suffix(": it has one effect"));
+    let id = id.unwrap_or_else(|| panic!("no id is named: {wrote}"));
+    assert!(wrote.stderr.contains("may or may not have been done"), "{wrote}");
+    let other = text(&json.json()["requestId"]);
+    assert_ne!(id, other);
+    let mut numbers = Vec::new();
+    for _ in 0..2 {
+        for id in [id, &other] {
+            let said = node.nexus(&["call", "send_message", args, "--request-id", id]).await;
+            numbers.push(said.good().json()["messageId"].as_u64().unwrap());
+        }
+    }
+    assert_eq!((numbers[0], numbers[1]), (numbers[2], numbers[3]), "{numbers:?}");
+    assert_eq!(texts(&node).await, ["once", "once"], "two calls, each once");
+}
+
 /// Waits until a node says that it is not ready, with this code; returns what it says.
 async fn unready(node: &Node, code: &str) -> Value {
     wait::until(&format!("/ready with {code}"), LIMIT, async || {
