@@ -7,7 +7,8 @@
 //! state, what is local), `machine` (applying), `snapshot/`, `transport/` and `identity/` (who
 //! talks to whom), `rpc/` (Raft's messages over it), `propose`, `read`, `freshness`, `reach` and
 //! `relay` (the way to the leader), `membership/`, `chores`, `compare`, `retention`, `upkeep` and
-//! `renewal` (duties), `open` and `cluster` (starting and the handle).
+//! `renewal` (duties), `pace` (how far the slowest is), `open` and `cluster` (starting and the
+//! handle).
 
 mod book;
 mod chores;
@@ -22,6 +23,7 @@ mod link;
 mod machine;
 pub mod membership;
 mod open;
+mod pace;
 mod propose;
 mod reach;
 mod read;
@@ -47,6 +49,7 @@ pub use identity::{InviteCode, InviteError, InviteRole};
 pub use machine::Hint;
 pub use nexus_domain::command::{Role, Timing};
 pub use open::{Config, Folder, OpenError, Start, give_up, inspect};
+pub use pace::Slowest;
 pub use propose::{Committed, ProposeError, Request};
 pub use read::{Fresh, ReadError, Stale};
 pub use renewal::CertificateLife;

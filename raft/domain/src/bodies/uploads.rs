@@ -90,8 +90,9 @@ impl Upload {
         now.tick.saturating_sub(self.moved_tick) >= limits::UPLOAD_SILENT_TICKS
     }
 
-    /// Returns whether it takes part of the two places of assets that move.
-    fn is_moving(&self, now: Clock) -> bool {
+    /// Returns whether it takes one of the two places of assets that move.
+    #[must_use]
+    pub fn is_moving(&self, now: Clock) -> bool {
         self.target != UploadFor::Text && !self.is_complete() && !self.is_silent(now)
     }
 
