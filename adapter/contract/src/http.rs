@@ -44,6 +44,16 @@ pub const PATH_INVITES: &str = "/api/invites";
 pub const PATH_STOP: &str = "/api/node/stop";
 /// `DELETE /api/members/{name}`, get a [`Done`]; the first node only with `?force=true`.
 pub const PATH_MEMBERS: &str = "/api/members";
+/// An asset of a project at `/api/projects/{id}/assets/{name}`: `PUT` its bytes, get an
+/// [`AssetStored`]; `GET` them back; `DELETE` it, get a [`Done`]. Who changes something says who it
+/// is in the query: `?instanceId=ID`, and `&requestId=ID` where the same call may be sent again.
+pub const PATH_PROJECTS: &str = "/api/projects";
+/// What is said to somebody who sends a longer file than a call takes.
+pub const STREAM_A_FILE: &str = "a longer file is sent by PUT /api/projects/{id}/assets/{name}";
+/// The header of an answer that no majority has confirmed, where the body is not JSON: `true`.
+pub const HEADER_STALE: &str = "nexus-stale";
+/// The header that says when such an answer was true: see [`crate::ReadMarks::as_of`].
+pub const HEADER_AS_OF: &str = "nexus-as-of";
 /// `GET` the metrics in Prometheus' text form.
 pub const PATH_METRICS: &str = "/metrics";
 
@@ -105,6 +115,8 @@ pub trait Body: DeserializeOwned + JsonSchema + 'static {
     const EXAMPLE: &'static str;
     /// How many bytes it may have.
     const BYTES_MAX: usize = limits::BODY_BYTES_MAX;
+    /// What is said, besides that, when it has more.
+    const BEYOND: Option<&'static str> = None;
 
     /// Returns the schema, made once.
     fn schema() -> &'static Map<String, Value>;
@@ -124,6 +136,7 @@ pub trait Body: DeserializeOwned + JsonSchema + 'static {
 impl Body for ToolCall {
     const EXAMPLE: &'static str = "{\"tool\": NAME, \"args\": {…}}";
     const BYTES_MAX: usize = limits::CALL_BYTES_MAX;
+    const BEYOND: Option<&'static str> = Some(STREAM_A_FILE);
 
     fn schema() -> &'static Map<String, Value> {
         static SCHEMA: LazyLock<Map<String, Value>> = LazyLock::new(schema::input::<ToolCall>);
@@ -413,6 +426,22 @@ pub struct InviteView {
 pub struct InviteList {
     /// The invites, newest first.
     pub invites: Vec<InviteView>,
+}
+
+/// The answer to an asset that was stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AssetStored {
+    /// True.
+    pub ok: bool,
+    /// With which project.
+    pub project_id: String,
+    /// The name that it is stored under: characters that are unsafe in a path are replaced.
+    pub file_name: String,
+    /// Its bytes.
+    pub size: u64,
+    /// Their SHA-256 in hex.
+    pub sha256: String,
 }
 
 /// An acknowledgement in words.

@@ -90,6 +90,9 @@ pub const ASSET_NAME_BYTES_MAX: u32 = 200;
 /// lies in memory whole.
 pub const BASE64_CHARS_MAX: u32 = 4 * 1024 * 1024;
 
+/// Bytes of an asset, whichever way it comes (`ASSET_BYTES_MAX`).
+pub const ASSET_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
 /// Bytes of a document, of a project's notes and of the strategy: readers get it whole, in one
 /// answer; more belongs in an asset (`TEXT_BYTES_MAX`).
 pub const DOCUMENT_BYTES_MAX: u32 = 1024 * 1024;

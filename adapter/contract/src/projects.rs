@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::projects::manifest::{
     Billing, Endpoint, FeatureTier, Manifest, ManifestPatch, Operation, Relation, RelationKind,
 };
-use crate::schema::{ProjectId, brief, silent};
+use crate::schema::{ProjectId, brief, silent, streamed};
 use crate::tool::{Hints, Tool, ToolSpec};
 use crate::validate::Violation;
 use crate::{ids, limits, text};
@@ -81,7 +81,11 @@ pub struct UploadProjectAssetInput {
     #[schemars(length(min = 1, max = limits::ASSET_NAME_BYTES_MAX), transform = brief)]
     pub file_name: String,
     /// Its bytes, at most 3 MiB.
-    #[schemars(length(max = limits::BASE64_CHARS_MAX), transform = brief)]
+    #[schemars(
+        length(max = limits::BASE64_CHARS_MAX),
+        transform = brief,
+        transform = streamed
+    )]
     pub base64_content: String,
 }
 
@@ -111,13 +115,23 @@ impl Tool for UploadProjectAsset {
     type Output = UploadProjectAssetOutput;
 
     fn check(input: &UploadProjectAssetInput) -> Result<(), Violation> {
-        text::line("fileName", &input.file_name)?;
-        text::bytes("fileName", &input.file_name, limits::ASSET_NAME_BYTES_MAX)?;
-        if input.file_name == "." {
-            return Err(Violation::new("fileName", "is a folder; give the name of a file"));
-        }
+        check_file_name("fileName", &input.file_name)?;
         check_base64("base64Content", &input.base64_content)
     }
+}
+
+/// Checks the name of an asset; characters that are unsafe in a path are no fault of it.
+///
+/// # Errors
+/// The field, what is wrong, and what would be right.
+pub fn check_file_name(field: &str, name: &str) -> Result<(), Violation> {
+    text::line(field, name)?;
+    text::bytes(field, name, limits::ASSET_NAME_BYTES_MAX)?;
+    if name.is_empty() || name == "." {
+        let is = if name.is_empty() { "is empty" } else { "is a folder" };
+        return Err(Violation::new(field, format!("{is}; give the name of a file")));
+    }
+    Ok(())
 }
 
 /// Checks that a text is base64 (RFC 4648, section 4) with its padding and nothing between.

@@ -24,6 +24,14 @@ pub(crate) fn brief(schema: &mut Schema) {
     schema.insert(BRIEF.into(), true.into());
 }
 
+/// What is said of a text that is too long, besides how long it may be.
+pub(crate) const BEYOND: &str = "x-beyond";
+
+/// Says of a file in a text that is too long how it is sent instead.
+pub(crate) fn streamed(schema: &mut Schema) {
+    schema.insert(BEYOND.into(), crate::http::STREAM_A_FILE.into());
+}
+
 /// Lists a field without words, where its name says what there is to say.
 pub(crate) fn silent(schema: &mut Schema) {
     schema.remove("description");

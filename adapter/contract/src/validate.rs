@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::error::ApiError;
 use crate::limits::{ID_PATTERN, NAME_PATTERN, PROJECT_ID_PATTERN, VIOLATIONS_SHOWN_MAX};
+use crate::schema::BEYOND;
 use crate::text;
 use crate::tool::{Tool, ToolSpec};
 
@@ -283,7 +284,9 @@ impl Check<'_> {
         let count = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
         if !within(schema, "minLength", "maxLength", count) {
             let is = if count == 0 { "is empty".into() } else { format!("has {count} characters") };
-            return self.wrong(path, &is, &expected(schema));
+            let beyond = schema.get(BEYOND).and_then(Value::as_str).filter(|_| count > 0);
+            let beyond = beyond.map(|text| format!("; {text}")).unwrap_or_default();
+            return self.wrong(path, &is, &format!("{}{beyond}", expected(schema)));
         }
         let Some(pattern) = schema.get("pattern").and_then(Value::as_str) else {
             if self.reading == Reading::Arguments

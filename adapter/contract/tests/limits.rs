@@ -35,6 +35,7 @@ fn bounds_are_those_of_the_state_machine() {
     same("versions", ours::VERSION_CHARS_MAX, theirs::VERSION_CHARS_MAX);
     same("search", ours::SEARCH_MAX, theirs::SEARCH_LIST_MAX);
     same("fileName", ours::ASSET_NAME_BYTES_MAX, theirs::ASSET_NAME_BYTES_MAX);
+    assert_eq!(ours::ASSET_BYTES_MAX, theirs::ASSET_BYTES_MAX);
     wide("texts", ours::DOCUMENT_BYTES_MAX, theirs::TEXT_BYTES_MAX);
     same("document's title", ours::DOCUMENT_TITLE_CHARS_MAX, theirs::DOCUMENT_TITLE_CHARS_MAX);
 }

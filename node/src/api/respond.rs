@@ -41,7 +41,9 @@ pub(crate) fn read<T: Body>(body: Result<Bytes, BytesRejection>) -> Result<T, Ap
     let body = body.map_err(|rejection| {
         if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
             let most = T::BYTES_MAX;
-            ApiError::new(ErrorCode::TooLarge, format!("body is over {most} bytes: send less"))
+            let beyond = T::BEYOND.map(|text| format!("; {text}")).unwrap_or_default();
+            let text = format!("body is over {most} bytes: send less{beyond}");
+            ApiError::new(ErrorCode::TooLarge, text)
         } else {
             ApiError::new(ErrorCode::BadRequest, "body did not arrive whole: send it again")
         }
