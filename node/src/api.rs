@@ -3,6 +3,7 @@
 //! Every request passes the guard first, every failure leaves in the one JSON form of
 //! [`ApiError`], and a handler that panics answers 500 while the node serves on.
 
+mod assets;
 mod cluster;
 mod guard;
 mod health;
@@ -10,6 +11,7 @@ mod invites;
 mod limit;
 mod receipts;
 mod respond;
+mod spool;
 mod tools;
 
 use std::any::Any;
@@ -24,7 +26,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use nexus_contract::http::{
     Body as _, PATH_CALL, PATH_CLUSTER, PATH_DIGEST, PATH_HEALTH, PATH_INVITES, PATH_MEMBERS,
-    PATH_METRICS, PATH_PEERS, PATH_READY, PATH_RECEIPTS, PATH_STOP, PATH_TOOLS, ToolCall,
+    PATH_METRICS, PATH_PEERS, PATH_PROJECTS, PATH_READY, PATH_RECEIPTS, PATH_STOP, PATH_TOOLS,
+    ToolCall,
 };
 use nexus_contract::limits::BODY_BYTES_MAX;
 use nexus_contract::{ApiError, ErrorCode};
@@ -34,6 +37,7 @@ use crate::app::Node;
 pub(crate) use guard::Guard;
 pub(crate) use limit::Limiter;
 use respond::Refused;
+pub(crate) use spool::Spool;
 
 /// `DELETE`: listen on loopback only again.
 pub(crate) const PATH_LAN: &str = "/api/lan";
@@ -51,6 +55,8 @@ pub(crate) struct Shared {
     pub(crate) guard: Guard,
     /// How often.
     pub(crate) limiter: Limiter,
+    /// Files on their way.
+    pub(crate) spool: Spool,
 }
 
 /// Returns all routes.
@@ -68,6 +74,10 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .route(&format!("{PATH_MEMBERS}/{{name}}"), delete(cluster::remove))
         .route(PATH_INVITES, get(invites::list).post(invites::make))
         .route(&format!("{PATH_INVITES}/{{id}}"), delete(invites::withdraw))
+        .route(
+            &format!("{PATH_PROJECTS}/{{id}}/assets/{{name}}"),
+            get(assets::get).put(assets::put).delete(assets::delete),
+        )
         .route(PATH_LAN, delete(invites::close_lan))
         .route(PATH_STOP, post(health::stop))
         .fallback(unknown_path)
@@ -127,6 +137,7 @@ fn known_path(uri: &Uri) -> &'static str {
         PATH_DIGEST,
         PATH_MEMBERS,
         PATH_INVITES,
+        PATH_PROJECTS,
         PATH_LAN,
         PATH_STOP,
     ]

@@ -20,7 +20,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::{self, Guard, Limiter, Shared};
+use crate::api::{self, Guard, Limiter, Shared, Spool};
 use crate::cli::out::Out;
 use crate::config::folder::Lock;
 use crate::config::{Config, FolderError, SettingsError};
@@ -126,7 +126,7 @@ impl App {
         let lan = Arc::new(Lan::new(&config, cluster.clone(), discovery));
         let name = lan.rename(name).await;
         let node = Node {
-            service: Service::new(cluster.clone()),
+            service: Service::new(cluster.clone(), jobs.clone()),
             cluster,
             lan,
             metrics,
@@ -139,6 +139,7 @@ impl App {
             node: Arc::new(node),
             guard: Guard::new(token, &config.allowed_hosts, config.local_trust),
             limiter: Limiter::new(config.rate_limit, config.rate_burst),
+            spool: Spool::new(config.folder.path()),
         };
         Ok(Self { listener, http, shared: Arc::new(shared), config, lock, jobs, started_at })
     }

@@ -4,6 +4,7 @@
 //! is committed; a read is linearizable, or says that it is stale. Nothing here keeps anything of
 //! value: what is in memory only saves work or explains an answer.
 
+pub(crate) mod assets;
 pub(crate) mod caller;
 mod chat;
 pub(crate) mod cluster;
@@ -15,15 +16,19 @@ pub(crate) mod invites;
 mod mail;
 mod maintenance;
 mod memory;
+mod projects;
 pub(crate) mod receipts;
 mod tasks;
-mod texts;
-mod time;
+pub(crate) mod time;
+pub(crate) mod uploads;
+
+use std::sync::Arc;
 
 use nexus_contract::documents as document_tools;
 use nexus_contract::http::ToolCall;
 use nexus_contract::mail as mail_tools;
 use nexus_contract::maintenance as maintenance_tools;
+use nexus_contract::projects as project_tools;
 use nexus_contract::tasks as task_tools;
 use nexus_contract::tool::Tool as _;
 use nexus_contract::{ApiError, ErrorCode, ReadMarks, chat as chat_tools, ids, validate};
@@ -32,16 +37,19 @@ use nexus_domain::command::ConversationCommand;
 use nexus_domain::conversations::conversation;
 use nexus_domain::{Actor, Command, Fault, Rejection};
 use nexus_raft::{Cluster, Committed, Fresh, ProposeError, Request, View};
+use nexus_rt::Jobs;
 use serde_json::{Map, Value};
 
 use caller::Who;
 use memory::Memory;
 
-/// What serves the tools.
-#[derive(Debug)]
+/// What serves the tools; clones share it.
+#[derive(Debug, Clone)]
 pub(crate) struct Service {
     cluster: Cluster,
-    memory: Memory,
+    memory: Arc<Memory>,
+    /// What a call leaves to be done when it has ended.
+    jobs: Jobs,
 }
 
 /// One call: who, and under which request id.
@@ -50,8 +58,6 @@ pub(crate) struct Call<'a> {
     tool: &'static str,
     who: Option<Who>,
     request_id: Option<&'a str>,
-    /// The id to repeat it with, where its entry in the log goes by another one.
-    repeat: Option<&'a str>,
 }
 
 impl Call<'_> {
@@ -74,8 +80,8 @@ type Answer = Result<Map<String, Value>, ApiError>;
 
 impl Service {
     /// Makes the service on a cluster.
-    pub(crate) fn new(cluster: Cluster) -> Self {
-        Self { cluster, memory: Memory::default() }
+    pub(crate) fn new(cluster: Cluster, jobs: Jobs) -> Self {
+        Self { cluster, memory: Arc::default(), jobs }
     }
 
     /// Serves one call.
@@ -92,7 +98,7 @@ impl Service {
         }
         let who = caller::who(&call, self.cluster.node()).map_err(invalid)?;
         let request_id = call.request_id.as_deref();
-        let about = Call { tool: spec.name, who, request_id, repeat: None };
+        let about = Call { tool: spec.name, who, request_id };
         self.talk(&about, call.args).await
     }
 
@@ -186,6 +192,45 @@ impl Service {
                 let input = validate::input::<maintenance_tools::HostMaintenance>(args)?;
                 maintenance::host_maintenance(self, about, &input).await
             }
+            _ => self.build(about, args).await,
+        }
+    }
+
+    /// Serves the tools of projects.
+    async fn build(&self, about: &Call<'_>, args: Value) -> Answer {
+        match about.tool {
+            project_tools::SyncProjectAssets::NAME => {
+                let input = validate::input::<project_tools::SyncProjectAssets>(args)?;
+                projects::sync_project_assets(self, about, input).await
+            }
+            project_tools::UploadProjectAsset::NAME => {
+                let input = validate::input::<project_tools::UploadProjectAsset>(args)?;
+                assets::upload_project_asset(self, about, input).await
+            }
+            project_tools::UpdateProject::NAME => {
+                let input = validate::input::<project_tools::UpdateProject>(args)?;
+                projects::update_project(self, about, input).await
+            }
+            project_tools::RenameProject::NAME => {
+                let input = validate::input::<project_tools::RenameProject>(args)?;
+                projects::rename_project(self, about, input).await
+            }
+            project_tools::SearchProjects::NAME => {
+                let input = validate::input::<project_tools::SearchProjects>(args)?;
+                projects::search_projects(self, about, input).await
+            }
+            project_tools::GetGlobalTopology::NAME => {
+                let input = validate::input::<project_tools::GetGlobalTopology>(args)?;
+                projects::get_global_topology(self, about, &input).await
+            }
+            project_tools::GetProject::NAME => {
+                let input = validate::input::<project_tools::GetProject>(args)?;
+                projects::get_project(self, about, &input).await
+            }
+            project_tools::HostDeleteProject::NAME => {
+                let input = validate::input::<project_tools::HostDeleteProject>(args)?;
+                projects::host_delete_project(self, about, input).await
+            }
             other => Err(ApiError::internal(format!("tool {other} is listed and not served"))),
         }
     }
@@ -201,12 +246,23 @@ impl Service {
 
     /// Puts a command of the caller into the log; makes the caller known here first.
     async fn propose(&self, about: &Call<'_>, command: Command) -> Result<Committed, ApiError> {
+        let id = about.request_id.map(str::to_owned);
+        let outcome = self.offer(about, id, &command).await?;
+        outcome.map_err(|error| errors::write(about.tool, error))
+    }
+
+    /// As [`Self::propose`], under any request id and with the log's own word of how it ended.
+    async fn offer(
+        &self,
+        about: &Call<'_>,
+        id: Option<String>,
+        command: &Command,
+    ) -> Result<Result<Committed, ProposeError>, ApiError> {
         let who = about.who()?;
         self.make_known(about, who).await?;
         let ask = || {
             let actor = Actor::Conversation(who.id.clone());
-            let id = about.request_id.map(str::to_owned);
-            self.cluster.propose(Request { actor, id, command: command.clone() })
+            self.cluster.propose(Request { actor, id: id.clone(), command: command.clone() })
         };
         let outcome = match ask().await {
             // It moved away between the look and the entry: bring it back, in the same call.
@@ -216,11 +272,10 @@ impl Service {
             }
             other => other,
         };
-        let committed = outcome.map_err(|error| {
-            errors::write(about.tool, errors::repeated_with(error, about.repeat))
-        })?;
-        self.memory.acknowledged(&who.id, committed.index);
-        Ok(committed)
+        if let Ok(committed) = &outcome {
+            self.memory.acknowledged(&who.id, committed.index);
+        }
+        Ok(outcome)
     }
 
     /// Registers the caller if the local state does not have it here, or a new process speaks.

@@ -22,7 +22,7 @@ const FAMILIES: [Family; 9] = [
     Family { tools: chat::TOOLS, served: true },
     Family { tools: meetings::TOOLS, served: false },
     Family { tools: tasks::TOOLS, served: true },
-    Family { tools: projects::TOOLS, served: false },
+    Family { tools: projects::TOOLS, served: true },
     Family { tools: documents::TOOLS, served: true },
     Family { tools: events::TOOLS, served: true },
     Family { tools: maintenance::TOOLS, served: true },

@@ -158,7 +158,8 @@ fn check_origin(headers: &HeaderMap) -> Result<(), ApiError> {
     }
 }
 
-/// A page can post without asking first only in types other than JSON.
+/// A page can post without asking first only in types other than JSON; before it puts anything, its
+/// browser asks, and is refused. So a file that is put has the type that it has.
 fn check_content(method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
     let has_body = method == Method::POST && text(headers, &CONTENT_LENGTH) != Some("0");
     let kind = text(headers, &CONTENT_TYPE);
@@ -169,7 +170,7 @@ fn check_content(method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
     match kind {
         Some(kind) if is_json(kind) => Ok(()),
         None if !has_body => Ok(()),
-        Some(_) if method == Method::GET => Ok(()),
+        Some(_) if method == Method::GET || method == Method::PUT => Ok(()),
         other => {
             let is = other.map_or("is missing".to_owned(), |kind| {
                 format!("is {:?}", kind.chars().take(64).collect::<String>())
@@ -304,5 +305,22 @@ mod tests {
         assert_eq!(with(&[("content-type", "text/plain")]), Some(ErrorCode::BadRequest));
         assert_eq!(with(&[("content-length", "5")]), Some(ErrorCode::BadRequest));
         assert_eq!(with(&[]), Some(ErrorCode::BadRequest));
+    }
+
+    #[test]
+    fn what_is_put_is_of_any_type() {
+        let guard = guard(LocalTrust::Token);
+        for kind in ["image/png", "application/x-www-form-urlencoded", "application/json"] {
+            let pairs = [("host", "localhost"), ("content-type", kind)];
+            let token = [("authorization", "Bearer right")];
+            let with = |more: &[(&'static str, &str)]| {
+                let all = [&pairs, more].concat();
+                code(&guard, &Method::PUT, "/api/projects/a/assets/b", &all, LOCAL)
+            };
+            assert_eq!(with(&token), None);
+            assert_eq!(with(&[]), Some(ErrorCode::Unauthorized));
+            let page = [token[0], ("origin", "http://evil.example")];
+            assert_eq!(with(&page), Some(ErrorCode::ForeignOrigin));
+        }
     }
 }

@@ -74,6 +74,11 @@ impl Node {
         self.stopping.is_cancelled()
     }
 
+    /// Waits for the beginning of the end.
+    pub(crate) async fn stops(&self) {
+        self.stopping.cancelled().await;
+    }
+
     /// Begins the end.
     pub(crate) fn ask_to_stop(&self) {
         self.stop.cancel();

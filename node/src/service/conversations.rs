@@ -80,7 +80,7 @@ pub(super) async fn peers(service: &Service, about: &Call<'_>, input: &PeersInpu
 
 /// The same as people see it on the command line, which is no conversation.
 pub(super) async fn shown_to_people(service: &Service, input: &PeersInput) -> Answer {
-    let about = Call { tool: Peers::NAME, who: None, request_id: None, repeat: None };
+    let about = Call { tool: Peers::NAME, who: None, request_id: None };
     listed(service, &about, None, input).await
 }
 

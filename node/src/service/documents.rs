@@ -10,7 +10,7 @@ use nexus_domain::documents::{self, Document};
 use nexus_domain::{Command, DocumentCommand, Reply, limits};
 use nexus_raft::Committed;
 
-use super::{Answer, Call, Service, errors, texts, time, written};
+use super::{Answer, Call, Service, errors, time, uploads, written};
 
 /// What to do about the id of a document that does not exist.
 const REMEDY: &str = "list_global_docs shows those there are";
@@ -22,11 +22,11 @@ pub(super) async fn sync_global_doc(
     input: SyncGlobalDocInput,
 ) -> Answer {
     let SyncGlobalDocInput { doc_id, title, content } = input;
-    let id = doc_id.clone();
-    let committed = texts::propose(service, about, ("content", content), |content| {
+    let sync = |content| {
+        let (id, title) = (doc_id.clone(), title.clone());
         Command::Document(DocumentCommand::Sync { id, title, content })
-    })
-    .await?;
+    };
+    let committed = uploads::text(service, about, ("content", content), &sync).await?;
     done(about, &committed)?;
     written(&committed).stamp(&SyncGlobalDocOutput { ok: true, doc_id })
 }
@@ -37,10 +37,8 @@ pub(super) async fn update_global_strategy(
     about: &Call<'_>,
     input: UpdateGlobalStrategyInput,
 ) -> Answer {
-    let committed = texts::propose(service, about, ("content", input.content), |content| {
-        Command::Document(DocumentCommand::SetStrategy { content })
-    })
-    .await?;
+    let set = |content| Command::Document(DocumentCommand::SetStrategy { content });
+    let committed = uploads::text(service, about, ("content", input.content), &set).await?;
     done(about, &committed)?;
     written(&committed).stamp(&UpdateGlobalStrategyOutput { ok: true })
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nexus_contract::{ApiError, ErrorCode};
+use nexus_contract::{ApiError, ErrorCode, ReadMarks};
 use nexus_domain::{Rejection, limits};
 use nexus_raft::{ProposeError, ReadError};
 
@@ -136,17 +136,24 @@ pub(super) fn missing(error: ApiError, field: &str, what: &str, remedy: &str) ->
     if error.code == ErrorCode::NotFound { not_found(field, what, remedy) } else { error }
 }
 
+/// Adds to a refusal of what does not exist that it is this node's own word, where the read was
+/// stale: elsewhere it may exist.
+pub(super) fn as_known_here(marks: &ReadMarks, mut error: ApiError) -> ApiError {
+    if marks.stale == Some(true) {
+        let as_of = marks.as_of.as_deref().unwrap_or("an unknown time");
+        error.message.push_str(&format!(
+            "; no majority of the voters answers, so this is what this node knew last (as of \
+             {as_of})"
+        ));
+    }
+    error
+}
+
 /// The messages are taken, and this node does not have them yet.
 pub(super) fn behind(request_id: Option<&str>) -> ApiError {
     let text = "the messages are taken, and this node is too far behind to show them now: call \
                 again with the same request id, and they come; or read them with afterId";
     done_and_not_shown(text, request_id)
-}
-
-/// A step of a call did not end in time; the call itself is not done.
-pub(super) fn no_answer() -> ApiError {
-    let text = "no answer came in time while the call's text was on its way; it was not done";
-    ApiError::new(ErrorCode::NoQuorum, text).with_retry_after(1)
 }
 
 /// The call is done, and this node cannot show its result yet; `text` says so. The same call under

@@ -49,7 +49,7 @@ pub(crate) async fn list(service: &Service, asked: &Asked) -> Answer {
     {
         return Err(unknown("message", message, &asked.of));
     }
-    let about = Call { tool: "receipts", who: None, request_id: None, repeat: None };
+    let about = Call { tool: "receipts", who: None, request_id: None };
     let receipts = fresh.value.iter().map(shown).collect();
     service.marks(&about, &fresh).stamp(&ReceiptList { receipts })
 }

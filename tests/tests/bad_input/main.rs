@@ -12,6 +12,7 @@ mod documents;
 mod http;
 mod mail;
 mod maintenance;
+mod projects;
 mod quic;
 mod starts;
 mod table;
@@ -28,8 +29,8 @@ use nexus_tests::wait;
 use serde_json::json;
 
 /// The tools that the tables hold, by family.
-const FAMILIES: [&[&str]; 5] =
-    [talk::TOOLS, mail::TOOLS, tasks::TOOLS, documents::TOOLS, maintenance::TOOLS];
+const FAMILIES: [&[&str]; 6] =
+    [talk::TOOLS, mail::TOOLS, tasks::TOOLS, projects::TOOLS, documents::TOOLS, maintenance::TOOLS];
 
 #[test]
 fn every_served_tool_has_a_table() {
