@@ -93,6 +93,8 @@ pub(crate) struct Anchor {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sighting {
     pub(crate) up: bool,
+    /// Whether it was up at any time since this node leads.
+    pub(crate) heard: bool,
     /// When it came into this state.
     pub(crate) since_wall_millis: u64,
     pub(crate) since: Instant,

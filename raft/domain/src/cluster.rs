@@ -5,7 +5,6 @@
 //! secret before it proposes the admission.
 
 mod invites;
-mod presence;
 mod removal;
 mod voters;
 
@@ -17,8 +16,6 @@ use minicbor::{Decode, Encode};
 
 pub use crate::cluster::invites::{Invite, InviteState, invite, invites};
 pub(crate) use crate::cluster::invites::{invite_ends, timers};
-pub(crate) use crate::cluster::presence::back;
-pub use crate::cluster::presence::{away, is_gone};
 pub(crate) use crate::cluster::removal::{removal_goes_on, removed_node};
 pub(crate) use crate::cluster::voters::Voters;
 pub use crate::cluster::voters::voters;
@@ -180,9 +177,6 @@ pub(crate) fn run(
             describe(state, context, (name, host), addresses, told)
         }
         ClusterCommand::Voters { voters } => voters::note(state, context, voters, told),
-        ClusterCommand::Presence { node, away } => {
-            presence::note(state, context, *node, *away, told)
-        }
         ClusterCommand::Remove { node } => removal::remove(state, context, *node, told),
         ClusterCommand::SetTiming { timing } => set_timing(state, context, *timing, told),
     }

@@ -20,7 +20,7 @@ use minicbor::{Decode, Encode};
 use crate::command::{Client, Status};
 pub(crate) use crate::conversations::closed::{close, look_tomorrow};
 pub(crate) use crate::conversations::commands::run;
-pub use crate::conversations::nodes::node_state;
+pub use crate::conversations::nodes::{Noted, node_state, nodes};
 pub(crate) use crate::conversations::presence::{active, leave};
 use crate::entry::NodeId;
 use crate::limits;

@@ -16,6 +16,8 @@ use alloc::vec::Vec;
 
 use crate::cluster::{self, InviteState};
 use crate::command::DueKind;
+use crate::command::presence::NodeState;
+use crate::conversations;
 use crate::digest;
 use crate::due::{self, Due};
 use crate::store::{Direction, Fault, KeyRange, Read};
@@ -181,9 +183,9 @@ fn members(state: &impl Read, found: &mut Vec<String>) -> Result<(), Fault> {
             found.push(format!("voter {node}: is no member"));
         }
     }
-    for (node, _) in cluster::away(state)? {
-        if !tables::MEMBERS.has(state, node)? {
-            found.push(format!("node {node}: is away and no member"));
+    for noted in conversations::nodes(state)? {
+        if noted.state != NodeState::Up && !tables::MEMBERS.has(state, noted.node)? {
+            found.push(format!("node {}: is away and no member", noted.node));
         }
     }
     if names.is_empty() == cluster::info(state)?.is_some() {

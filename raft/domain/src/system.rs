@@ -72,8 +72,8 @@ fn too_old(state: &impl Read, version: u32) -> Result<Fault, Fault> {
 
 /// Returns who is not waited for any more.
 fn gone(state: &impl Read, now_tick: u64) -> Result<Vec<NodeId>, Fault> {
-    let away = cluster::away(state)?.into_iter();
-    Ok(away.filter(|(_, since)| cluster::is_gone(*since, now_tick)).map(|(node, _)| node).collect())
+    let noted = conversations::nodes(state)?.into_iter();
+    Ok(noted.filter(|noted| noted.is_gone(now_tick)).map(|noted| noted.node).collect())
 }
 
 pub(crate) fn run(
@@ -149,7 +149,7 @@ fn started(
         requests::start(state, context.node, start.boot)?;
         told.push(Event::Members { node: context.node });
     }
-    cluster::back(state, context.node, told)?;
+    conversations::nodes::here(state, context.node, context.now.tick, told)?;
     Ok(Reply::Done)
 }
 

@@ -61,8 +61,6 @@ pub(crate) const MEMBERS: Table<u64, Member> = Table::new(0x11);
 pub(crate) const INVITES: Table<String, Invite> = Table::new(0x12);
 /// Who votes, as the log last said, one row.
 pub(crate) const VOTERS: Table<(), Voters> = Table::new(0x13);
-/// Members that are away: the tick at which the leader noted it.
-pub(crate) const AWAY: Table<u64, u64> = Table::new(0x14);
 
 /// Conversations by id.
 pub(crate) const CONVERSATIONS: Table<String, Conversation> = Table::new(0x18);

@@ -1,7 +1,9 @@
 //! A program that is too old for its cluster stops with words that name the way on (traps.md 3),
 //! and who is away is noted.
 
-use nexus_domain::command::{ClusterCommand, SystemCommand};
+use nexus_domain::command::presence::{NodeChange, NodeState};
+use nexus_domain::command::{ConversationCommand, SystemCommand};
+use nexus_domain::conversations::Noted;
 
 use super::*;
 use crate::StoreError;
@@ -59,10 +61,8 @@ async fn a_member_that_is_heard_is_not_noted_as_away() {
     assert!(two.cluster.wait_applied(applied, LIMIT).await);
     let mut hints = one.cluster.hints();
     let nodes = [one.cluster.node(), two.cluster.node()];
-    for node in nodes {
-        let presence = ClusterCommand::Presence { node, away: true };
-        propose(&one, Command::Cluster(presence)).await;
-    }
+    let changes = nodes.map(|node| NodeChange { node, state: NodeState::Down }).to_vec();
+    propose(&one, Command::Conversation(ConversationCommand::Nodes { changes })).await;
     // Both are heard, so the leader takes the notes back: of each there are two.
     let mut changes = Vec::new();
     let all_back = async {
@@ -78,6 +78,7 @@ async fn a_member_that_is_heard_is_not_noted_as_away() {
     };
     let in_time = tokio::time::timeout(LIMIT, all_back).await;
     assert!(in_time.is_ok(), "changes of {changes:?}");
-    let away = || one.cluster.look(|view| nexus_domain::cluster::away(view)).unwrap();
-    wait_for("nobody away", away, Vec::is_empty).await;
+    let states = || one.cluster.look(|view| nexus_domain::conversations::nodes(view)).unwrap();
+    let all_up = |noted: &Vec<Noted>| noted.iter().all(|noted| noted.state == NodeState::Up);
+    wait_for("all up", states, all_up).await;
 }

@@ -27,7 +27,7 @@ const CAUGHT_UP_ENTRIES: u64 = 64;
 /// For how long a machine that was invited without a word must be steady before it votes.
 const STEADY: Duration = Duration::from_secs(600);
 /// A member that acknowledged within this time is up.
-const UP_WITHIN: Duration = Duration::from_secs(10);
+pub(super) const UP_WITHIN: Duration = Duration::from_secs(10);
 /// After a failed change the runner pauses.
 const FAILED_PAUSE: Duration = Duration::from_secs(1);
 
@@ -47,7 +47,7 @@ pub(crate) async fn run(core: Arc<Core>) {
         }
         core.sight();
         core.note_voters().await;
-        core.note_presence().await;
+        core.note_nodes().await;
         let view = match core.planner_view() {
             Ok(view) => view,
             Err(fault) => {
@@ -76,13 +76,10 @@ impl Core {
         let wall = self.clock.wall_millis();
         let mut sightings = lock(&self.sightings);
         for (node, up) in heard {
-            let entry = sightings.entry(node).or_insert(Sighting {
-                up,
-                since_wall_millis: wall,
-                since: now,
-            });
+            let first = Sighting { up, heard: up, since_wall_millis: wall, since: now };
+            let entry = sightings.entry(node).or_insert(first);
             if entry.up != up {
-                *entry = Sighting { up, since_wall_millis: wall, since: now };
+                *entry = Sighting { heard: true, ..first };
             }
         }
     }

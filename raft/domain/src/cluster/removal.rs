@@ -7,7 +7,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::{invites, members, presence, present, voters};
+use super::{invites, members, present, voters};
 use crate::command::DueKind;
 use crate::context::{Context, Stop};
 use crate::due::{self, Due};
@@ -41,7 +41,6 @@ pub(super) fn remove(
     events::record(state, context, "node.remove", Some(member.name), Some(detail))?;
     invites::withdraw_all(state, node)?;
     voters::forget(state, node)?;
-    presence::back(state, node, told)?;
     tables::MEMBERS.delete(state, node)?;
     requests::retire(state, node)?;
     conversations::nodes::forget_node(state, node, context.now.tick, told)?;

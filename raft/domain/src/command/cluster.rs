@@ -141,17 +141,6 @@ pub enum ClusterCommand {
         #[n(0)]
         voters: Vec<NodeId>,
     },
-    /// Notes that a member has not been heard for an hour, or is heard again (traps.md 3). Leader
-    /// only.
-    #[n(9)]
-    Presence {
-        /// Which one.
-        #[n(0)]
-        node: NodeId,
-        /// Whether it is away.
-        #[n(1)]
-        away: bool,
-    },
 }
 
 impl ClusterCommand {
@@ -163,11 +152,9 @@ impl ClusterCommand {
             | Self::Describe { .. }
             | Self::Remove { .. }
             | Self::SetTiming { .. } => Origin::Member,
-            Self::Found { .. }
-            | Self::Admit { .. }
-            | Self::Burn { .. }
-            | Self::Voters { .. }
-            | Self::Presence { .. } => Origin::Leader,
+            Self::Found { .. } | Self::Admit { .. } | Self::Burn { .. } | Self::Voters { .. } => {
+                Origin::Leader
+            }
         }
     }
 
@@ -183,7 +170,6 @@ impl ClusterCommand {
             Self::SetTiming { .. } => "set_timing",
             Self::Burn { .. } => "burn",
             Self::Voters { .. } => "voters",
-            Self::Presence { .. } => "presence",
         }
     }
 }

@@ -1,8 +1,9 @@
-//! Which nodes are awake, and for how long: a day in which a machine slept is no day for its mail
-//! (traps.md 13).
+//! Which nodes are up, and for how long: a day in which a machine slept is no day for its mail
+//! (traps.md 13), and what waits for all members does not wait for one that is gone (traps.md 3).
 //!
-//! Whom an upgrade does not wait for is noted apart, in `cluster::presence`: there a member counts
-//! that was not heard for an hour, here a lid that closes.
+//! The leader notes what it sees; the tick of a note outlives leaders and restarts, and comes after
+//! the last word of the node: so nobody is ever counted as gone too early. A leader that changes
+//! too often to note anybody only makes the others wait longer.
 //!
 //! A node of which nothing was noted is up. A conversation's time away is that of the nodes it was
 //! at home on, added up, so it goes on counting right when the conversation moves.
@@ -17,7 +18,7 @@ use crate::entry::NodeId;
 use crate::event::Event;
 use crate::rejection::Rejection;
 use crate::reply::Reply;
-use crate::store::{Fault, Read, Store};
+use crate::store::{Direction, Fault, Read, Store};
 use crate::{limits, mail, tables};
 
 /// What was noted of a node; a node without a row was always up.
@@ -26,7 +27,7 @@ pub(crate) struct NodeRow {
     /// What it does.
     #[n(0)]
     pub(crate) state: NodeState,
-    /// The tick since when.
+    /// The tick since when it is up, or is not: asleep and down are one absence.
     #[n(1)]
     pub(crate) since: u64,
     /// How many ticks it was not up before that.
@@ -51,6 +52,35 @@ impl NodeRow {
     pub(crate) fn awake(&self, tick: u64) -> u64 {
         tick.saturating_sub(self.away(tick))
     }
+}
+
+/// What the leader noted of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Noted {
+    /// Which one.
+    pub node: NodeId,
+    /// What it does.
+    pub state: NodeState,
+    /// The tick since when it is up, or is not.
+    pub since: u64,
+}
+
+impl Noted {
+    /// Returns whether it has been away for so long that the others do not wait for it any more.
+    #[must_use]
+    pub fn is_gone(&self, now_tick: u64) -> bool {
+        self.state != NodeState::Up && now_tick.saturating_sub(self.since) >= limits::GONE_TICKS
+    }
+}
+
+/// Returns what was noted of nodes, by id. One that is not among them was always up.
+///
+/// # Errors
+/// A fault when the state cannot be read.
+pub fn nodes(state: &impl Read) -> Result<Vec<Noted>, Fault> {
+    let rows = tables::NODES.rows(state, tables::NODES.all(), Direction::Forward);
+    let noted = |(node, row): (NodeId, NodeRow)| Noted { node, state: row.state, since: row.since };
+    rows.map(|row| row.map(noted)).collect()
 }
 
 /// Returns what a node is doing, as the leader noted it last: `Up` when it noted nothing.
@@ -86,19 +116,44 @@ pub(super) fn note(
         if !tables::MEMBERS.has(state, change.node)? {
             continue;
         }
-        let before = row(state, change.node)?;
-        if before.state == change.state {
-            continue;
-        }
-        let after =
-            NodeRow { state: change.state, since: tick, away: before.away(tick), due: before.due };
-        put(state, change.node, &after)?;
-        if change.state == NodeState::Up {
-            mail::retime(state, change.node, tick, told)?;
-        }
-        told.push(Event::Members { node: change.node });
+        set(state, *change, tick, told)?;
     }
     Ok(Reply::Done)
+}
+
+/// Notes that a node is up, because it has just started.
+pub(crate) fn here(
+    state: &mut impl Store,
+    node: NodeId,
+    tick: u64,
+    told: &mut Vec<Event>,
+) -> Result<(), Fault> {
+    set(state, NodeChange { node, state: NodeState::Up }, tick, told)
+}
+
+fn set(
+    state: &mut impl Store,
+    change: NodeChange,
+    tick: u64,
+    told: &mut Vec<Event>,
+) -> Result<(), Fault> {
+    let NodeChange { node, state: now } = change;
+    let before = row(state, node)?;
+    if before.state == now {
+        return Ok(());
+    }
+    let mut after = NodeRow { state: now, ..before };
+    // From asleep to down, or back, is the same absence.
+    if before.state == NodeState::Up || now == NodeState::Up {
+        after.since = tick;
+        after.away = before.away(tick);
+    }
+    put(state, node, &after)?;
+    if now == NodeState::Up {
+        mail::retime(state, node, tick, told)?;
+    }
+    told.push(Event::Members { node });
+    Ok(())
 }
 
 /// Forgets a removed node: nobody waits for its return, so it counts as having been awake all

@@ -403,11 +403,6 @@ impl Sequence {
                 let node = self.nodes.get(place).map_or(0, |node| node.id);
                 ClusterCommand::Remove { node }
             }
-            94..=96 => {
-                let place = self.some_node();
-                let node = self.nodes.get(place).map_or(0, |node| node.id);
-                ClusterCommand::Presence { node, away: self.random.chance(60) }
-            }
             _ => {
                 let all = [Timing::Wifi, Timing::Wired, Timing::Relaxed];
                 let timing = self.random.one(&all).copied().unwrap_or(Timing::Wired);

@@ -93,7 +93,6 @@ fn cluster() -> BoxedStrategy<ClusterCommand> {
         }),
         number().prop_map(|node| ClusterCommand::Remove { node }),
         vec(number(), 0..20).prop_map(|voters| ClusterCommand::Voters { voters }),
-        (number(), any::<bool>()).prop_map(|(node, away)| ClusterCommand::Presence { node, away }),
         timing.prop_map(|timing| ClusterCommand::SetTiming { timing }),
     ]
     .boxed()

@@ -121,9 +121,6 @@ fn said() -> Vec<Said> {
     all.extend(conversations());
     all.push(("", Command::Cluster(ClusterCommand::Remove { node: 12 })));
     all.push(("", Command::Cluster(ClusterCommand::Voters { voters: vec![1, 13] })));
-    for (node, away) in [(13, true), (1, true), (1, false)] {
-        all.push(("", Command::Cluster(ClusterCommand::Presence { node, away })));
-    }
     all
 }
 

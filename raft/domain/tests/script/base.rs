@@ -134,10 +134,6 @@ fn cluster_command(name: &str, args: &mut ArgumentConsumer<'_>) -> Result<Option
                 voters
             },
         },
-        "presence" => ClusterCommand::Presence {
-            node: position(args, "node")?,
-            away: args.next_pos() == Some("away"),
-        },
         "remove" => ClusterCommand::Remove { node: position(args, "node")? },
         "timing" => ClusterCommand::SetTiming {
             timing: match args.next_pos() {

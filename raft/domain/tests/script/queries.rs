@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use goldenscript::ArgumentConsumer;
+use nexus_domain::command::presence::NodeState;
 use nexus_domain::reply::IdRange;
 use nexus_domain::{
     Direction, KeyRange, MemoryStore, Read, chat, clock, cluster, conversations, digest, due,
@@ -44,7 +45,12 @@ pub(super) fn run(
                 )?;
             }
         }
-        "who-is-away" => writeln!(out, "{:?}", cluster::away(state)?)?,
+        "who-is-away" => {
+            let noted = conversations::nodes(state)?.into_iter();
+            let away = noted.filter(|noted| noted.state != NodeState::Up);
+            let away: Vec<_> = away.map(|noted| (noted.node, noted.state, noted.since)).collect();
+            writeln!(out, "{away:?}")?;
+        }
         "supported" => {
             let tick = clock::clock(state)?.tick;
             writeln!(out, "{}", system::supported_by_all(state, tick)?)?;
