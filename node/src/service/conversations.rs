@@ -8,10 +8,11 @@ use nexus_contract::conversations::{
 };
 use nexus_contract::tool::Tool as _;
 use nexus_contract::{ApiError, ErrorCode};
+use nexus_domain::command::presence::NodeState;
 use nexus_domain::command::{self, Client, ConversationCommand};
 use nexus_domain::conversations::{self, Conversation};
 use nexus_domain::{Command, Fault, NodeId, Reply, clock, cluster, limits, mail};
-use nexus_raft::{MemberState, View};
+use nexus_raft::{MemberState, MemberStatus, View};
 
 use super::caller::Who;
 use super::{After, Answer, Call, Service, errors, time, written};
@@ -26,22 +27,26 @@ const PEERS_BYTES_MAX: usize = 1024 * 1024;
 /// The machines, as a conversation's profile needs them.
 pub(super) struct Machines {
     names: BTreeMap<NodeId, String>,
-    states: BTreeMap<NodeId, MemberState>,
+    states: BTreeMap<NodeId, NodeState>,
 }
 
 impl Machines {
-    /// Returns them as the state knows them.
+    /// Returns them as the state knows them: what the leader noted, and the same on every node.
     pub(super) fn of(view: &View<'_>) -> Result<Self, Fault> {
         let members = cluster::members(view)?.into_iter();
         let names = members.map(|member| (member.id, member.name)).collect();
-        Ok(Self { names, states: BTreeMap::new() })
+        let noted = conversations::nodes(view)?.into_iter();
+        Ok(Self { names, states: noted.map(|noted| (noted.node, noted.state)).collect() })
     }
 
-    /// Adds how they are, as the leader or else this node sees it.
-    pub(super) async fn seen(mut self, service: &Service) -> Self {
-        let members = service.cluster.status().await.members.into_iter();
-        self.states = members.map(|member| (member.id, member.state)).collect();
-        self
+    /// Puts on them what this node sees by itself: without a majority nobody notes anything.
+    fn seen(&mut self, members: &[MemberStatus]) {
+        for member in members.iter().filter(|member| member.state == MemberState::Down) {
+            let state = self.states.entry(member.id).or_default();
+            if *state == NodeState::Up {
+                *state = NodeState::Down;
+            }
+        }
     }
 
     fn name(&self, node: NodeId) -> String {
@@ -58,9 +63,9 @@ impl Machines {
             command::Status::Offline => Status::Offline,
         };
         match self.states.get(&row.home) {
-            Some(MemberState::Asleep) if own != Status::Offline => Status::Asleep,
-            Some(MemberState::Down) => Status::Offline,
-            Some(_) | None => own,
+            Some(NodeState::Asleep) if own != Status::Offline => Status::Asleep,
+            Some(NodeState::Down) => Status::Offline,
+            Some(NodeState::Up | NodeState::Asleep) | None => own,
         }
     }
 }
@@ -100,8 +105,11 @@ async fn listed(
         })
         .await?;
     let marks = service.marks(about, &fresh);
-    let (all, own_row, machines, since) = fresh.value;
-    let machines = machines.seen(service).await;
+    let is_stale = fresh.stale.is_some();
+    let (all, own_row, mut machines, since) = fresh.value;
+    if is_stale {
+        machines.seen(&service.cluster.local_status().members);
+    }
     let mut list = List::new(all.len());
     for row in all.iter().filter(|row| Some(row.id.as_str()) != own) {
         let Some(profile) = profile(row, &machines) else { continue };
@@ -197,7 +205,6 @@ pub(super) async fn set_profile(
     if !has_it {
         put(&mut own.row, name, &change);
     }
-    let machines = machines.seen(service).await;
     let profile = own.profile(&machines).ok_or_else(|| errors::odd_reply(about.tool))?;
     marks.stamp(&SetProfileOutput { profile })
 }
@@ -294,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_profile_that_is_not_here_yet_is_put_on_what_is_known() {
-        let states = BTreeMap::from([(2, MemberState::Up)]);
+        let states = BTreeMap::from([(2, NodeState::Up)]);
         let machines = Machines { names: BTreeMap::from([(2, "desk".into())]), states };
         let mut own = Own { row: known(), unread: 3 };
         put(&mut own.row, "codex@app#2", &change(Some("after"), Some("")));
@@ -313,12 +320,12 @@ mod tests {
     fn a_machine_that_is_away_takes_its_conversations_along() {
         use command::Status as Own;
         for (own, state, shown) in [
-            (Own::Working, MemberState::Up, Status::Working),
-            (Own::Listening, MemberState::Joining, Status::Listening),
-            (Own::Idle, MemberState::Asleep, Status::Asleep),
-            (Own::Offline, MemberState::Asleep, Status::Offline),
-            (Own::Working, MemberState::Down, Status::Offline),
-            (Own::Offline, MemberState::Up, Status::Offline),
+            (Own::Working, NodeState::Up, Status::Working),
+            (Own::Listening, NodeState::Up, Status::Listening),
+            (Own::Idle, NodeState::Asleep, Status::Asleep),
+            (Own::Offline, NodeState::Asleep, Status::Offline),
+            (Own::Working, NodeState::Down, Status::Offline),
+            (Own::Offline, NodeState::Up, Status::Offline),
         ] {
             let states = BTreeMap::from([(2, state)]);
             let machines = Machines { names: BTreeMap::new(), states };

@@ -186,7 +186,6 @@ async fn sent(service: &Service, about: &Call<'_>, committed: &Committed) -> Ans
     };
     let looked = service.after(about, committed, look).await?;
     let (reader, receipt, machines) = looked.value;
-    let machines = machines.seen(service).await;
     let reader = reader.ok_or_else(|| {
         let text = format!(
             "message {} to {to} is sent, do not send it again; this node is too far behind to show \
