@@ -174,7 +174,8 @@ pub fn cursor(state: &impl Read, room: &Room, reader: &str) -> Result<Option<Cur
 /// Loads the messages of a range, oldest first, without those from `skip_from` or about its own
 /// doing: what a `Take` replied is loaded with the reader itself as `skip_from`.
 ///
-/// At most `limit` and 500 messages, out of at most 4,096 rows.
+/// At most `limit` and 500 messages, out of at most 4,096 rows, and no more than fit 1 MiB of their
+/// texts (the first always): what a `Take` replied fits.
 ///
 /// # Errors
 /// A fault when the state cannot be read.
@@ -185,52 +186,86 @@ pub fn load(
     skip_from: &str,
     limit: usize,
 ) -> Result<Vec<Message>, Fault> {
-    let mut found = Vec::new();
+    let mut found = Answer::up_to(limit);
     if !exists(state, room)? {
-        return Ok(found);
+        return Ok(found.messages);
     }
-    let limit = bounded(limit);
     let range = ids(room, range.after.max(pruned(state, room)?), Some(range.upto));
     for row in state.scan(range, Direction::Forward).take(limits::TAKE_SCAN_ROWS_MAX) {
-        if found.len() >= limit {
-            break;
-        }
         let (key, value) = row?;
         let head: Head<'_> = codec::decode_value(&key, &value)?;
-        if head.is_news_to(skip_from) {
-            found.push(codec::decode_value(&key, &value)?);
+        if !head.is_news_to(skip_from) {
+            continue;
         }
+        if !found.has_room_for(head.text) {
+            break;
+        }
+        found.messages.push(codec::decode_value(&key, &value)?);
     }
-    Ok(found)
+    Ok(found.messages)
 }
 
-/// Returns the newest messages, oldest first: at most `count` and 500.
+/// Returns the newest messages, oldest first: at most `count` and 500, and no more than fit 1 MiB
+/// of their texts (the newest always).
 ///
 /// # Errors
 /// A fault when the state cannot be read.
 pub fn latest(state: &impl Read, room: &Room, count: usize) -> Result<Vec<Message>, Fault> {
-    if !exists(state, room)? {
-        return Ok(Vec::new());
-    }
-    let range = ids(room, pruned(state, room)?, None);
-    let rows = tables::MESSAGES.rows(state, range, Direction::Reverse);
-    let newest = rows.take(bounded(count)).map(|row| Ok(row?.1));
-    let mut found: Vec<Message> = newest.collect::<Result<_, Fault>>()?;
+    let mut found = read(state, room, (0, Direction::Reverse), count)?;
     found.reverse();
     Ok(found)
 }
 
-/// Returns the first messages above a number, oldest first: at most `count` and 500.
+/// Returns the first messages above a number, oldest first: at most `count` and 500, and no more
+/// than fit 1 MiB of their texts (the first always).
 ///
 /// # Errors
 /// A fault when the state cannot be read.
 pub fn after(state: &impl Read, room: &Room, id: u64, count: usize) -> Result<Vec<Message>, Fault> {
+    read(state, room, (id, Direction::Forward), count)
+}
+
+/// Reads the messages above a number in one of the two orders, as far as one answer holds them.
+fn read(
+    state: &impl Read,
+    room: &Room,
+    (after, direction): (u64, Direction),
+    count: usize,
+) -> Result<Vec<Message>, Fault> {
+    let mut found = Answer::up_to(count);
     if !exists(state, room)? {
-        return Ok(Vec::new());
+        return Ok(found.messages);
     }
-    let range = ids(room, id.max(pruned(state, room)?), None);
-    let rows = tables::MESSAGES.rows(state, range, Direction::Forward);
-    rows.take(bounded(count)).map(|row| Ok(row?.1)).collect()
+    let range = ids(room, after.max(pruned(state, room)?), None);
+    for row in tables::MESSAGES.rows(state, range, direction) {
+        let (_, message) = row?;
+        if !found.has_room_for(&message.text) {
+            break;
+        }
+        found.messages.push(message);
+    }
+    Ok(found.messages)
+}
+
+/// Messages that one answer holds.
+struct Answer {
+    messages: Vec<Message>,
+    count_max: usize,
+    bytes: usize,
+}
+
+impl Answer {
+    fn up_to(count: usize) -> Self {
+        let count_max = count.min(usize::try_from(limits::READ_MESSAGES_MAX).unwrap_or(usize::MAX));
+        Self { messages: Vec::new(), count_max, bytes: 0 }
+    }
+
+    /// Counts a text in, if one more fits.
+    fn has_room_for(&mut self, text: &str) -> bool {
+        self.bytes = self.bytes.saturating_add(text.len());
+        let is_long = !self.messages.is_empty() && self.bytes > limits::TAKE_TEXT_BYTES_MAX;
+        self.messages.len() < self.count_max && !is_long
+    }
 }
 
 /// Returns whether a `Take` of this reader would tell it something: messages of others, messages to
@@ -354,8 +389,4 @@ fn ids(room: &Room, after: u64, upto: Option<u64>) -> KeyRange {
         None => tables::MESSAGES.beginning::<tables::RoomKey>(room).end,
     };
     KeyRange { start: tables::MESSAGES.key((room, first)), end }
-}
-
-fn bounded(count: usize) -> usize {
-    count.min(usize::try_from(limits::READ_MESSAGES_MAX).unwrap_or(usize::MAX))
 }

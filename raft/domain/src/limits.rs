@@ -163,8 +163,9 @@ pub const READ_MESSAGES_MAX: u32 = 500;
 /// and the next `Take` goes on.
 pub const TAKE_SCAN_ROWS_MAX: usize = 4_096;
 
-/// Bytes of text that one `Take` hands out (the first message always): an answer that a model can
-/// still read, and no cursor that runs ahead of what an answer can carry.
+/// Bytes of text that one `Take` hands out and one look at a room shows (the first message always):
+/// an answer that a model can still read, and no cursor that runs ahead of what an answer can
+/// carry.
 pub const TAKE_TEXT_BYTES_MAX: usize = 1024 * 1024;
 
 /// Pruned messages whose rows one `Fire` deletes.
