@@ -126,7 +126,7 @@ impl App {
         let lan = Arc::new(Lan::new(&config, cluster.clone(), discovery));
         let name = lan.rename(name).await;
         let node = Node {
-            service: Service::new(cluster.clone(), jobs.clone()),
+            service: Service::new(cluster.clone(), jobs.clone(), config.stance_reminder_minutes),
             cluster,
             lan,
             metrics,

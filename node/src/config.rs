@@ -26,6 +26,9 @@ pub(crate) const CLUSTER_PORT: u16 = nexus_discovery::seeds::DEFAULT_PORT;
 const RATE_DEFAULT: u32 = 20;
 /// Calls at once, as clients of n2n-nexus know it.
 const BURST_DEFAULT: u32 = 60;
+/// Minutes for which a meeting is quiet before its approvers are reminded, as users of n2n-nexus
+/// know it.
+const REMINDER_DEFAULT: u32 = 10;
 
 /// What `nexus up` takes on its command line.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -152,6 +155,9 @@ pub(crate) struct Config {
     pub(crate) rate_limit: u32,
     /// Calls at once and caller.
     pub(crate) rate_burst: u32,
+    /// For how many minutes a meeting must be quiet before those without a stance on a draft that
+    /// is published here are reminded; 0: for ever.
+    pub(crate) stance_reminder_minutes: u32,
     /// Where members may be.
     pub(crate) seeds: Vec<GivenSeed>,
     /// The invite code to join with.
@@ -213,6 +219,7 @@ impl Config {
             timing: settings.timing,
             rate_limit: settings.rate_limit.unwrap_or(RATE_DEFAULT),
             rate_burst: settings.rate_burst.unwrap_or(BURST_DEFAULT),
+            stance_reminder_minutes: settings.stance_reminder_minutes.unwrap_or(REMINDER_DEFAULT),
             seeds,
             join,
             new: flags.new,

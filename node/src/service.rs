@@ -15,6 +15,7 @@ mod events;
 pub(crate) mod invites;
 mod mail;
 mod maintenance;
+mod meetings;
 mod memory;
 mod projects;
 pub(crate) mod receipts;
@@ -28,6 +29,7 @@ use nexus_contract::documents as document_tools;
 use nexus_contract::http::ToolCall;
 use nexus_contract::mail as mail_tools;
 use nexus_contract::maintenance as maintenance_tools;
+use nexus_contract::meetings as meeting_tools;
 use nexus_contract::projects as project_tools;
 use nexus_contract::tasks as task_tools;
 use nexus_contract::tool::Tool as _;
@@ -50,6 +52,9 @@ pub(crate) struct Service {
     memory: Arc<Memory>,
     /// What a call leaves to be done when it has ended.
     jobs: Jobs,
+    /// For how many minutes a meeting must be quiet before approvers of a draft that is published
+    /// here are reminded; 0: for ever.
+    reminder_minutes: u32,
 }
 
 /// One call: who, and under which request id.
@@ -80,8 +85,8 @@ type Answer = Result<Map<String, Value>, ApiError>;
 
 impl Service {
     /// Makes the service on a cluster.
-    pub(crate) fn new(cluster: Cluster, jobs: Jobs) -> Self {
-        Self { cluster, memory: Arc::default(), jobs }
+    pub(crate) fn new(cluster: Cluster, jobs: Jobs, reminder_minutes: u32) -> Self {
+        Self { cluster, memory: Arc::default(), jobs, reminder_minutes }
     }
 
     /// Serves one call.
@@ -136,6 +141,45 @@ impl Service {
             chat_tools::ReadMessages::NAME => {
                 let input = validate::input::<chat_tools::ReadMessages>(args)?;
                 chat::read_messages(self, about, &input).await
+            }
+            _ => self.meet(about, args).await,
+        }
+    }
+
+    /// Serves the tools of meetings.
+    async fn meet(&self, about: &Call<'_>, args: Value) -> Answer {
+        match about.tool {
+            meeting_tools::ListMeetings::NAME => {
+                let input = validate::input::<meeting_tools::ListMeetings>(args)?;
+                meetings::list_meetings(self, about, &input).await
+            }
+            meeting_tools::StartMeeting::NAME => {
+                let input = validate::input::<meeting_tools::StartMeeting>(args)?;
+                meetings::start_meeting(self, about, input).await
+            }
+            meeting_tools::EndMeeting::NAME => {
+                let input = validate::input::<meeting_tools::EndMeeting>(args)?;
+                meetings::end_meeting(self, about, input).await
+            }
+            meeting_tools::ArchiveMeeting::NAME => {
+                let input = validate::input::<meeting_tools::ArchiveMeeting>(args)?;
+                meetings::archive_meeting(self, about, input).await
+            }
+            meeting_tools::ReopenMeeting::NAME => {
+                let input = validate::input::<meeting_tools::ReopenMeeting>(args)?;
+                meetings::reopen_meeting(self, about, input).await
+            }
+            meeting_tools::JoinMeeting::NAME => {
+                let input = validate::input::<meeting_tools::JoinMeeting>(args)?;
+                meetings::join_meeting(self, about, input).await
+            }
+            meeting_tools::LeaveMeeting::NAME => {
+                let input = validate::input::<meeting_tools::LeaveMeeting>(args)?;
+                meetings::leave_meeting(self, about, input).await
+            }
+            meeting_tools::Stance::NAME => {
+                let input = validate::input::<meeting_tools::Stance>(args)?;
+                meetings::stances::stance(self, about, input).await
             }
             _ => self.work(about, args).await,
         }

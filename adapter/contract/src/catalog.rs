@@ -20,7 +20,7 @@ const FAMILIES: [Family; 9] = [
     Family { tools: conversations::TOOLS, served: true },
     Family { tools: mail::TOOLS, served: true },
     Family { tools: chat::TOOLS, served: true },
-    Family { tools: meetings::TOOLS, served: false },
+    Family { tools: meetings::TOOLS, served: true },
     Family { tools: tasks::TOOLS, served: true },
     Family { tools: projects::TOOLS, served: true },
     Family { tools: documents::TOOLS, served: true },

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::chat::Identity;
 use crate::conversations::Status;
 use crate::limits;
+use crate::marks::is_false;
 use crate::schema::{KnownId, brief, silent};
 use crate::text;
 use crate::tool::{Hints, Tool, ToolSpec};
@@ -209,6 +210,9 @@ pub struct ListMeetingsOutput {
     pub active_meeting_id: Option<String>,
     /// The meetings, newest first.
     pub meetings: Vec<Meeting>,
+    /// True when there are older ones: `before` the last one's id.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub more: bool,
 }
 
 /// The tool `list_meetings`.

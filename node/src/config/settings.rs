@@ -4,6 +4,7 @@
 //! spelling, never a default that was silently kept.
 
 use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use nexus_contract::json::{self, JsonError};
@@ -29,6 +30,7 @@ const KEYS: &[&str] = &[
     "timing",
     "rateLimit",
     "rateBurst",
+    "stanceReminderMinutes",
     "seeds",
 ];
 
@@ -38,7 +40,6 @@ const FORMER: &[(&str, &str)] = &[
     ("port", "use http, as in \"http\": \"127.0.0.1:5688\""),
     ("discoveryPort", "leave it out: nodes find each other by multicast DNS and seeds"),
     ("maxAutoTurns", "leave it out: this version starts no turns by itself"),
-    ("stanceReminderMinutes", "leave it out: this version has no meetings"),
 ];
 
 /// How alike a key must be to be taken for the one that was meant.
@@ -77,6 +78,7 @@ pub(crate) struct Settings {
     pub(crate) timing: Option<Timing>,
     pub(crate) rate_limit: Option<u32>,
     pub(crate) rate_burst: Option<u32>,
+    pub(crate) stance_reminder_minutes: Option<u32>,
     pub(crate) seeds: Vec<GivenSeed>,
 }
 
@@ -104,8 +106,13 @@ impl Settings {
             cluster_id: keys.text("clusterId")?,
             mdns: keys.switch("mdns")?.unwrap_or(true),
             timing: keys.timing()?,
-            rate_limit: keys.number("rateLimit", 0, "a whole number from 0 (no limit)")?,
-            rate_burst: keys.number("rateBurst", 1, "a whole number from 1")?,
+            rate_limit: keys.number(
+                "rateLimit",
+                0..=u32::MAX,
+                "a whole number from 0 (no limit)",
+            )?,
+            rate_burst: keys.number("rateBurst", 1..=u32::MAX, "a whole number from 1")?,
+            stance_reminder_minutes: keys.reminder()?,
             seeds: keys.seeds()?,
         })
     }
@@ -279,10 +286,21 @@ impl Keys<'_> {
         value.as_bool().map(Some).ok_or_else(|| self.wrong(key, value, "true or false"))
     }
 
-    fn number(&self, key: &str, least: u32, right: &str) -> Result<Option<u32>, SettingsError> {
+    fn reminder(&self) -> Result<Option<u32>, SettingsError> {
+        const MOST: u32 = limits::REMINDER_MINUTES_MAX;
+        let right = format!("a whole number of minutes from 0 (no reminders) to {MOST}");
+        self.number("stanceReminderMinutes", 0..=MOST, &right)
+    }
+
+    fn number(
+        &self,
+        key: &str,
+        range: RangeInclusive<u32>,
+        right: &str,
+    ) -> Result<Option<u32>, SettingsError> {
         let Some(value) = self.get(key) else { return Ok(None) };
         let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
-        match number.filter(|number| *number >= least) {
+        match number.filter(|number| range.contains(number)) {
             Some(number) => Ok(Some(number)),
             None => Err(self.wrong(key, value, right)),
         }

@@ -25,6 +25,7 @@ fn without_anything_a_node_is_silent_on_loopback() {
     assert_eq!((config.http, config.place), (HTTP_DEFAULT, Place::Silent));
     assert!(config.place.bind().ip().is_loopback() && !config.place.is_open());
     assert_eq!((config.rate_limit, config.rate_burst, config.mdns), (20, 60, true));
+    assert_eq!(config.stance_reminder_minutes, 10);
     assert_eq!(config.local_trust, LocalTrust::Token);
     assert!(!config.name.is_empty() && !config.name_given && !config.host.is_empty());
     assert!(!place.path().join("new").exists(), "reading makes nothing");
@@ -35,7 +36,7 @@ fn every_setting_is_read_and_flags_win() {
     let text = r#"{"http": "127.0.0.1:1", "cluster": "10.0.0.1:2", "name": "desk", "hostId": "h",
         "advertise": ["10.0.0.1", "10.0.0.2:9"], "allowedHosts": ["desk.lan"],
         "localTrust": "open", "lan": true, "clusterId": "c", "mdns": false, "timing": "wifi",
-        "rateLimit": 0, "rateBurst": 5, "seeds": ["10.0.0.3"]}"#;
+        "rateLimit": 0, "rateBurst": 5, "stanceReminderMinutes": 43200, "seeds": ["10.0.0.3"]}"#;
     let (_place, folder) = folder(text);
     let config = Config::load(folder.clone(), Flags::default()).unwrap();
     assert_eq!(config.http.to_string(), "127.0.0.1:1");
@@ -48,6 +49,7 @@ fn every_setting_is_read_and_flags_win() {
     assert_eq!(config.expected.as_deref(), Some("c"));
     assert_eq!((config.mdns, config.timing), (false, Some(Timing::Wifi)));
     assert_eq!((config.rate_limit, config.rate_burst, config.seeds.len()), (0, 5, 1));
+    assert_eq!(config.stance_reminder_minutes, 43_200);
     assert_eq!(config.seeds[0].field, "seeds[0] of the settings");
     let flags = Flags {
         name: Some("other".to_owned()),
@@ -84,6 +86,12 @@ fn a_wrong_setting_is_named_with_what_is_right() {
         (r#"{"lan": "yes"}"#, "give true or false"),
         (r#"{"rateBurst": 0}"#, "give a whole number from 1"),
         (r#"{"rateLimit": -1}"#, "give a whole number from 0"),
+        (
+            r#"{"stanceReminderMinutes": 43201}"#,
+            "stanceReminderMinutes is 43201: give a whole number of minutes from 0 (no reminders) \
+             to 43200",
+        ),
+        (r#"{"stanceReminderMinutes": "10"}"#, "stanceReminderMinutes is \"10\": give a whole"),
         (r#"{"advertise": "desk"}"#, "advertise is \"desk\": give a list of \"ADDRESS\" or"),
         (r#"{"advertise": ["::1", "desk"]}"#, "advertise[1] is \"desk\": give \"ADDRESS\" or"),
         (r#"{"advertise": ["0.0.0.0"]}"#, "advertise[0] is \"0.0.0.0\": nobody can be reached"),

@@ -1,6 +1,9 @@
-//! The global chat: posting is a write; reading what is unread moves the reader's place, so it is a
-//! write too, but only when there is something to read.
+//! What is said to all and in meetings: posting is a write; reading what is unread moves the
+//! reader's place, so it is a write too, but only when there is something to read.
 
+mod history;
+
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nexus_contract::chat::{
@@ -9,162 +12,248 @@ use nexus_contract::chat::{
 };
 use nexus_contract::{ApiError, ErrorCode, ReadMarks};
 use nexus_domain::command::{self, ChatCommand};
+use nexus_domain::conversations::conversation;
 use nexus_domain::reply::IdRange;
-use nexus_domain::{Command, Reply, chat};
-use nexus_raft::Committed;
+use nexus_domain::{Command, Fault, MeetingCommand, Reply, chat, meetings};
+use nexus_raft::{Committed, View};
 
-use super::caller::Who;
+use super::meetings::{REMEDY, refused};
 use super::{Answer, Call, Service, errors, time, written};
-
-const GLOBAL: command::Room = command::Room::Global;
 
 /// How long the messages that were just taken are waited for on a node that is behind.
 const BODIES_LIMIT: Duration = Duration::from_secs(5);
 
-/// `send_message`.
+/// `send_message`: to the meeting that is given, else to the default one, else to all.
 pub(super) async fn send_message(
     service: &Service,
     about: &Call<'_>,
     input: SendMessageInput,
 ) -> Answer {
     let identity = about.who()?.identity();
-    no_meeting(input.meeting_id.as_deref())?;
-    no_draft(input.draft)?;
-    let category = input.category.map_or(command::Category::None, into_command);
-    let send = ChatCommand::Send { room: GLOBAL, text: input.message, category };
-    let committed = service.propose(about, Command::Chat(send)).await?;
-    let Reply::Posted { id } = committed.reply else {
+    let SendMessageInput { message: text, category, meeting_id, draft } = input;
+    let is_draft = draft == Some(true);
+    let category = category.map_or(command::Category::None, into_command);
+    let command = match &meeting_id {
+        _ if is_draft => Command::Meeting(MeetingCommand::Draft {
+            meeting: meeting_id.clone().unwrap_or_default(),
+            text,
+            reminder_minutes: service.reminder_minutes,
+        }),
+        Some(id) => {
+            let room = command::Room::Meeting(id.clone());
+            Command::Chat(ChatCommand::Send { room, text, category })
+        }
+        None => Command::Meeting(MeetingCommand::Post { text, category }),
+    };
+    let committed = service.propose(about, command).await;
+    let committed =
+        committed.map_err(|error| refused(error, meeting_id.as_deref().unwrap_or_default()))?;
+    let (meeting, id) = if let Reply::PostedIn { meeting, id } = &committed.reply {
+        (meeting.clone(), *id)
+    } else if let Reply::Posted { id } = &committed.reply {
+        (meeting_id.clone().unwrap_or_default(), *id)
+    } else {
         return Err(errors::odd_reply(about.tool));
     };
+    let message = match meeting.as_str() {
+        "" => format!("Message {id} is posted to the global chat."),
+        meeting if is_draft => format!(
+            "Message {id} is the current draft of meeting {meeting}: each required approver, you \
+             too if you are one, now takes a stance on it (stance)."
+        ),
+        meeting if meeting_id.is_none() => {
+            format!("Message {id} is posted to meeting {meeting}, the default while it is active.")
+        }
+        meeting => format!("Message {id} is posted to meeting {meeting}."),
+    };
+    let meeting_id = (!meeting.is_empty()).then_some(meeting);
     written(&committed).stamp(&SendMessageOutput {
         ok: true,
-        sent_to: Room::Global,
-        meeting_id: None,
+        sent_to: if meeting_id.is_some() { Room::Meeting } else { Room::Global },
+        meeting_id,
         message_id: id,
         identity,
-        current_proposal_id: None,
-        message: format!("Message {id} is posted to the global chat."),
+        current_proposal_id: is_draft.then_some(id),
+        message,
     })
 }
 
-/// `read_messages`: unread, or history.
+/// `read_messages`: unread, or history; of the meeting that is given, else of the global chat.
 pub(super) async fn read_messages(
     service: &Service,
     about: &Call<'_>,
     input: &ReadMessagesInput,
 ) -> Answer {
-    no_meeting(input.meeting_id.as_deref())?;
+    let room = Spot::of(input);
     match input.mode() {
-        ReadMode::History => history(service, about, input).await,
-        ReadMode::Unread => unread(service, about, input).await,
+        ReadMode::History => history::read(service, about, &room, input).await,
+        ReadMode::Unread => unread(service, about, &room, input).await,
     }
 }
 
-async fn history(service: &Service, about: &Call<'_>, input: &ReadMessagesInput) -> Answer {
-    let count = usize::try_from(input.count).unwrap_or(usize::MAX);
-    let fresh = service
-        .read(|view| match input.after_id {
-            Some(id) => chat::after(view, &GLOBAL, id, count),
-            None => chat::latest(view, &GLOBAL, count),
-        })
-        .await?;
-    let messages = fresh.value.iter().map(|message| shown(message, false)).collect();
-    service.marks(about, &fresh).stamp(&answer(ReadMode::History, None, messages, None))
+/// Where it is read.
+struct Spot {
+    room: command::Room,
 }
 
-async fn unread(service: &Service, about: &Call<'_>, input: &ReadMessagesInput) -> Answer {
+impl Spot {
+    fn of(input: &ReadMessagesInput) -> Self {
+        let room = match &input.meeting_id {
+            Some(id) => command::Room::Meeting(id.clone()),
+            None => command::Room::Global,
+        };
+        Self { room }
+    }
+
+    /// Returns the meeting's id.
+    fn meeting(&self) -> Option<&str> {
+        match &self.room {
+            command::Room::Global => None,
+            command::Room::Meeting(id) => Some(id),
+        }
+    }
+
+    /// Returns whether a state has it.
+    fn is_in(&self, view: &View<'_>) -> Result<bool, Fault> {
+        match self.meeting() {
+            None => Ok(true),
+            Some(id) => Ok(meetings::meeting(view, id)?.is_some()),
+        }
+    }
+
+    /// The state that was looked at does not have it.
+    fn absent(&self, is_stale: bool) -> ApiError {
+        let what = format!("meeting {}", self.meeting().unwrap_or_default());
+        errors::absent(is_stale, "meetingId", &what, REMEDY)
+    }
+
+    fn answer(
+        &self,
+        mode: ReadMode,
+        identity: Option<Identity>,
+        messages: Vec<Message>,
+        note: Option<String>,
+    ) -> ReadMessagesOutput {
+        let count = u32::try_from(messages.len()).unwrap_or(u32::MAX);
+        let meeting_id = self.meeting().map(str::to_owned);
+        let source = if meeting_id.is_some() { Room::Meeting } else { Room::Global };
+        ReadMessagesOutput { source, mode, identity, meeting_id, messages, count, note }
+    }
+}
+
+async fn unread(
+    service: &Service,
+    about: &Call<'_>,
+    spot: &Spot,
+    input: &ReadMessagesInput,
+) -> Answer {
     let who = about.who()?;
     match service.make_known(about, who).await {
         Ok(()) => {}
         Err(error) if error.code == ErrorCode::NoQuorum => {
-            return unmoved(service, about, who, input).await;
+            return unmoved(service, about, spot, input).await;
         }
         Err(error) => return Err(error),
     }
+    let room = &spot.room;
     let fresh = service
         .read(|view| {
+            if !spot.is_in(view)? {
+                return Ok(None);
+            }
             // What was handed out and not yet confirmed may be asked for again under the same
             // request id, so the log must be asked too.
-            let open = chat::cursor(view, &GLOBAL, &who.id)?
-                .is_some_and(|cursor| cursor.seen < cursor.taken);
-            Ok(open || chat::unread(view, &GLOBAL, &who.id)?)
+            let open =
+                chat::cursor(view, room, &who.id)?.is_some_and(|cursor| cursor.seen < cursor.taken);
+            Ok(Some(open || chat::unread(view, room, &who.id)?))
         })
         .await?;
     if fresh.stale.is_some() {
-        return unmoved(service, about, who, input).await;
+        return unmoved(service, about, spot, input).await;
     }
-    let identity = who.identity();
-    if !fresh.value {
-        return ReadMarks::default().stamp(&answer(
-            ReadMode::Unread,
-            Some(identity),
-            Vec::new(),
-            None,
-        ));
+    let identity = Some(who.identity());
+    if !fresh.value.ok_or_else(|| spot.absent(false))? {
+        let answer = spot.answer(ReadMode::Unread, identity, Vec::new(), None);
+        return ReadMarks::default().stamp(&answer);
     }
-    let take = ChatCommand::Take { room: GLOBAL, limit: input.count };
+    let take = ChatCommand::Take { room: room.clone(), limit: input.count };
     let committed = match service.propose(about, Command::Chat(take)).await {
         Ok(committed) => committed,
         Err(error) if error.code == ErrorCode::NoQuorum => {
-            return unmoved(service, about, who, input).await;
+            return unmoved(service, about, spot, input).await;
         }
-        Err(error) => return Err(error),
+        Err(error) => return Err(refused(error, spot.meeting().unwrap_or_default())),
     };
     let Reply::Taken { again, fresh, first } = committed.reply else {
         return Err(errors::odd_reply(about.tool));
     };
-    let messages = bodies(service, about, who, &committed, again, fresh).await?;
+    let messages = bodies(service, about, spot, &committed, (again, fresh)).await?;
     let note = first.then(|| {
         "You read here for the first time and start at the newest message; older ones: latest or \
          afterId."
             .to_owned()
     });
-    ReadMarks::default().stamp(&answer(ReadMode::Unread, Some(identity), messages, note))
+    ReadMarks::default().stamp(&spot.answer(ReadMode::Unread, identity, messages, note))
 }
 
 /// Loads what was taken from a state that has it.
 async fn bodies(
     service: &Service,
     about: &Call<'_>,
-    who: &Who,
+    spot: &Spot,
     committed: &Committed,
-    again: IdRange,
-    fresh: IdRange,
+    (again, fresh): (IdRange, IdRange),
 ) -> Result<Vec<Message>, ApiError> {
+    let who = about.who()?;
     if !committed.applied_here && !service.cluster.wait_applied(committed.index, BODIES_LIMIT).await
     {
         return Err(errors::behind(about.request_id));
     }
-    let load = |range: IdRange, is_again: bool| {
-        let found = service.cluster.look(|view| {
-            if range.after == range.upto {
-                return Ok(Vec::new());
-            }
-            chat::load(view, &GLOBAL, range, &who.id, usize::MAX)
-        });
-        let found = found.map_err(|error| errors::read(&error))?;
-        Ok::<_, ApiError>(found.into_iter().map(move |message| shown(&message, is_again)))
+    let load = |view: &View<'_>, range: IdRange, is_again: bool| {
+        if range.after == range.upto {
+            return Ok(Vec::new());
+        }
+        shown(view, chat::load(view, &spot.room, range, &who.id, usize::MAX)?, is_again)
     };
-    Ok(load(again, true)?.chain(load(fresh, false)?).collect())
+    let found = service.cluster.look(|view| {
+        let mut messages = load(view, again, true)?;
+        messages.append(&mut load(view, fresh, false)?);
+        Ok(messages)
+    });
+    found.map_err(|error| errors::read(&error))
 }
 
 /// Shows what is unread as far as this node knows, without moving the reader's place.
 async fn unmoved(
     service: &Service,
     about: &Call<'_>,
-    who: &Who,
+    spot: &Spot,
     input: &ReadMessagesInput,
 ) -> Answer {
+    let who = about.who()?;
     let count = usize::try_from(input.count).unwrap_or(usize::MAX);
+    let room = &spot.room;
     let fresh = service
         .read(|view| {
-            let Some(cursor) = chat::cursor(view, &GLOBAL, &who.id)? else { return Ok(None) };
-            let upto = chat::last_id(view, &GLOBAL)?;
-            let range = IdRange { after: cursor.taken, upto: upto.max(cursor.taken) };
-            chat::load(view, &GLOBAL, range, &who.id, count).map(Some)
+            if !spot.is_in(view)? {
+                return Ok(None);
+            }
+            let after = match (chat::cursor(view, room, &who.id)?, room) {
+                (Some(cursor), _) => cursor.taken,
+                // A meeting is read from its first message.
+                (None, command::Room::Meeting(_)) => 0,
+                (None, command::Room::Global) => return Ok(Some(None)),
+            };
+            let upto = chat::last_id(view, room)?;
+            let range = IdRange { after, upto: upto.max(after) };
+            let found = chat::load(view, room, range, &who.id, count)?;
+            shown(view, found, false).map(|messages| Some(Some(messages)))
         })
         .await?;
-    let note = match &fresh.value {
+    let is_stale = fresh.stale.is_some();
+    let mut marks = service.marks(about, &fresh);
+    let messages = fresh.value.ok_or_else(|| spot.absent(is_stale))?;
+    let note = match &messages {
         Some(_) => {
             "No majority of the voters answers: the messages are shown as far as this node \
                     has them, and come again."
@@ -174,58 +263,42 @@ async fn unmoved(
                  messages can be read with latest or afterId."
         }
     };
-    let messages = fresh.value.iter().flatten().map(|message| shown(message, false)).collect();
-    let mut marks = service.marks(about, &fresh);
     marks.cursor_moved = Some(false);
-    marks.stamp(&answer(ReadMode::Unread, Some(who.identity()), messages, Some(note.to_owned())))
+    let (identity, messages) = (Some(who.identity()), messages.unwrap_or_default());
+    marks.stamp(&spot.answer(ReadMode::Unread, identity, messages, Some(note.to_owned())))
 }
 
-fn answer(
-    mode: ReadMode,
-    identity: Option<Identity>,
-    messages: Vec<Message>,
-    note: Option<String>,
-) -> ReadMessagesOutput {
-    let count = u32::try_from(messages.len()).unwrap_or(u32::MAX);
-    ReadMessagesOutput {
-        source: Room::Global,
-        mode,
-        identity,
-        meeting_id: None,
-        messages,
-        count,
-        note,
+/// Shows messages, with the names that their authors have now: those are what `send` takes.
+fn shown(view: &View<'_>, found: Vec<chat::Message>, again: bool) -> Result<Vec<Message>, Fault> {
+    let mut names: BTreeMap<String, Option<String>> = BTreeMap::new();
+    let mut messages = Vec::with_capacity(found.len());
+    for message in found {
+        let sender_name = match message.sender_name {
+            None => None,
+            Some(then) => {
+                let now = match names.get(&message.from) {
+                    Some(now) => now.clone(),
+                    None => {
+                        let now = conversation(view, &message.from)?.map(|known| known.name);
+                        names.insert(message.from.clone(), now.clone());
+                        now
+                    }
+                };
+                // Who is not known any more is called as it was called then.
+                Some(now.unwrap_or(then))
+            }
+        };
+        messages.push(Message {
+            id: message.id,
+            from: message.from,
+            sender_name,
+            text: message.text,
+            category: from_command(message.category),
+            timestamp: time::text(message.at),
+            again,
+        });
     }
-}
-
-fn shown(message: &chat::Message, again: bool) -> Message {
-    Message {
-        id: message.id,
-        from: message.from.clone(),
-        sender_name: message.sender_name.clone(),
-        text: message.text.clone(),
-        category: from_command(message.category),
-        timestamp: time::text(message.at),
-        again,
-    }
-}
-
-fn no_meeting(given: Option<&str>) -> Result<(), ApiError> {
-    match given {
-        None => Ok(()),
-        Some(id) => Err(ApiError::new(
-            ErrorCode::NotFound,
-            format!("meeting {id:?} does not exist: leave meetingId out for the global chat"),
-        )),
-    }
-}
-
-fn no_draft(given: Option<bool>) -> Result<(), ApiError> {
-    if given != Some(true) {
-        return Ok(());
-    }
-    let text = "draft: no meeting is active, and a draft is a meeting's; leave draft out";
-    Err(ApiError::new(ErrorCode::Conflict, text))
+    Ok(messages)
 }
 
 fn into_command(category: Category) -> command::Category {

@@ -25,6 +25,7 @@ const OFFLINE_MILLIS: u64 = 24 * 60 * 60 * 1_000;
 const PEERS_BYTES_MAX: usize = 1024 * 1024;
 
 /// The machines, as a conversation's profile needs them.
+#[derive(Default)]
 pub(super) struct Machines {
     names: BTreeMap<NodeId, String>,
     states: BTreeMap<NodeId, NodeState>,
@@ -40,13 +41,18 @@ impl Machines {
     }
 
     /// Puts on them what this node sees by itself: without a majority nobody notes anything.
-    fn seen(&mut self, members: &[MemberStatus]) {
+    pub(super) fn seen(&mut self, members: &[MemberStatus]) {
         for member in members.iter().filter(|member| member.state == MemberState::Down) {
             let state = self.states.entry(member.id).or_default();
             if *state == NodeState::Up {
                 *state = NodeState::Down;
             }
         }
+    }
+
+    #[cfg(test)]
+    pub(super) fn noted<const N: usize>(states: [(NodeId, NodeState); N]) -> Self {
+        Self { names: BTreeMap::new(), states: states.into() }
     }
 
     fn name(&self, node: NodeId) -> String {
@@ -56,13 +62,18 @@ impl Machines {
     /// Returns what a conversation is doing: a machine that is away takes its conversations with
     /// it, without an entry for each.
     pub(super) fn status(&self, row: &Conversation) -> Status {
-        let own = match row.status {
+        self.status_of(row.status, row.home)
+    }
+
+    /// Returns the same by what a conversation says of itself, and its machine.
+    pub(super) fn status_of(&self, own: command::Status, home: NodeId) -> Status {
+        let own = match own {
             command::Status::Working => Status::Working,
             command::Status::Idle => Status::Idle,
             command::Status::Listening => Status::Listening,
             command::Status::Offline => Status::Offline,
         };
-        match self.states.get(&row.home) {
+        match self.states.get(&home) {
             Some(NodeState::Asleep) if own != Status::Offline => Status::Asleep,
             Some(NodeState::Down) => Status::Offline,
             Some(NodeState::Up | NodeState::Asleep) | None => own,

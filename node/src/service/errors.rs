@@ -136,6 +136,19 @@ pub(super) fn missing(error: ApiError, field: &str, what: &str, remedy: &str) ->
     if error.code == ErrorCode::NotFound { not_found(field, what, remedy) } else { error }
 }
 
+/// What a field names is not in the state that was looked at. A stale one may lack what is new, so
+/// nothing is said to be missing then.
+pub(super) fn absent(is_stale: bool, field: &str, what: &str, remedy: &str) -> ApiError {
+    if !is_stale {
+        return not_found(field, what, remedy);
+    }
+    let text = format!(
+        "{field}: {what} is not known on this node, and no majority of the voters answers to say \
+         whether it is new: call again, or look later; {remedy}"
+    );
+    ApiError::new(ErrorCode::NoQuorum, text).with_retry_after(1)
+}
+
 /// Adds to a refusal of what does not exist that it is this node's own word, where the read was
 /// stale: elsewhere it may exist.
 pub(super) fn as_known_here(marks: &ReadMarks, mut error: ApiError) -> ApiError {
@@ -147,6 +160,16 @@ pub(super) fn as_known_here(marks: &ReadMarks, mut error: ApiError) -> ApiError 
         ));
     }
     error
+}
+
+/// Gives a refusal that begins with the thing that a field names the field.
+pub(super) fn named(error: ApiError, field: &str, thing: &str) -> ApiError {
+    let rest = error.message.strip_prefix(thing);
+    if !rest.is_some_and(|rest| rest.starts_with(' ') || rest.starts_with(':')) {
+        return error;
+    }
+    let message = format!("{field}: {}", error.message);
+    ApiError { message, ..error }
 }
 
 /// The messages are taken, and this node does not have them yet.

@@ -233,7 +233,7 @@ const ARGUMENTS: &[Case] = &[
         request: |http| send(http, &json!({"message": "x", "meetingId": "m-1"})),
         status: 404,
         code: "not_found",
-        words: &["m-1", "leave meetingId out"],
+        words: &["meetingId: meeting m-1 does not exist", "list_meetings"],
     },
     Case {
         name: "an instance that passes for a conversation",

@@ -12,6 +12,7 @@ mod documents;
 mod http;
 mod mail;
 mod maintenance;
+mod meetings;
 mod projects;
 mod quic;
 mod starts;
@@ -29,8 +30,15 @@ use nexus_tests::wait;
 use serde_json::json;
 
 /// The tools that the tables hold, by family.
-const FAMILIES: [&[&str]; 6] =
-    [talk::TOOLS, mail::TOOLS, tasks::TOOLS, projects::TOOLS, documents::TOOLS, maintenance::TOOLS];
+const FAMILIES: [&[&str]; 7] = [
+    talk::TOOLS,
+    mail::TOOLS,
+    meetings::TOOLS,
+    tasks::TOOLS,
+    projects::TOOLS,
+    documents::TOOLS,
+    maintenance::TOOLS,
+];
 
 #[test]
 fn every_served_tool_has_a_table() {

@@ -76,11 +76,12 @@ pub(super) fn lists(tried: &mut Tried) {
         ..meeting.clone()
     };
     tried.fit::<ListMeetings>(vec![
-        ListMeetingsOutput { count: 0, active_meeting_id: None, meetings: vec![] },
+        ListMeetingsOutput { count: 0, active_meeting_id: None, meetings: vec![], more: false },
         ListMeetingsOutput {
             count: 2,
             active_meeting_id: Some("m".into()),
             meetings: vec![meeting, ended],
+            more: true,
         },
     ]);
 }
