@@ -4,6 +4,7 @@
 
 use nexus_adapter::EndpointSource;
 use nexus_adapter::stdio::{Options, serve};
+use nexus_contract::catalog::Set;
 
 #[expect(clippy::disallowed_methods, reason = "an example has no configuration to ask")]
 fn variable(name: &str) -> Option<String> {
@@ -18,6 +19,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         endpoint: variable("NEXUS_ENDPOINT"),
         token: variable("NEXUS_TOKEN"),
     };
-    serve(Options::here(endpoint, variable("NEXUS_INSTANCE_ID"))?).await?;
+    serve(Options::here(endpoint, variable("NEXUS_INSTANCE_ID"), Set::All)?).await?;
     Ok(())
 }

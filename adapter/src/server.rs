@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nexus_contract::http::ToolCall;
-use nexus_contract::{ApiError, catalog};
+use nexus_contract::ApiError;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData,
     Implementation, InitializeResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities,
@@ -38,9 +38,9 @@ impl Server {
     pub fn new(options: Options) -> Result<Self, ClientError> {
         Ok(Self {
             node: LocalNode::new(options.endpoint.clone())?,
-            options,
             process: Process::random(),
-            tools: catalog::all().iter().map(tool).collect(),
+            tools: options.set.tools().map(tool).collect(),
+            options,
         })
     }
 
@@ -96,8 +96,9 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        if catalog::find(&request.name).is_none() {
-            let unknown = ApiError::unknown_tool(&request.name);
+        let set = self.options.set;
+        if set.find(&request.name).is_none() {
+            let unknown = ApiError::unknown_tool_of(set, &request.name);
             return Err(ErrorData::invalid_params(unknown.message, None));
         }
         let call = self.request(&request.name, request.arguments, &context);

@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use nexus_contract::catalog::Set;
 use rmcp::serve_server;
 use rmcp::service::{QuitReason, ServerInitializeError};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -28,6 +29,8 @@ pub struct Options {
     pub hostname: String,
     /// How long a call waits for a node that is away; [`PATIENCE`] but in tests.
     pub patience: Duration,
+    /// The tools that are listed and may be called.
+    pub set: Set,
 }
 
 impl Options {
@@ -35,13 +38,14 @@ impl Options {
     ///
     /// # Errors
     /// When the working directory is gone.
-    pub fn here(endpoint: EndpointSource, id: Option<String>) -> std::io::Result<Self> {
+    pub fn here(endpoint: EndpointSource, id: Option<String>, set: Set) -> std::io::Result<Self> {
         Ok(Self {
             endpoint,
             id: id.map(|id| id.trim().to_owned()).filter(|id| !id.is_empty()),
             cwd: std::env::current_dir()?,
             hostname: gethostname::gethostname().to_string_lossy().into_owned(),
             patience: PATIENCE,
+            set,
         })
     }
 }
@@ -78,8 +82,8 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
+    let (wire, output) = wire::open(input, output, options.set);
     let server = Server::new(options).map_err(ServeError::Client)?;
-    let (wire, output) = wire::open(input, output);
     let served = async {
         let running = match serve_server(server, wire).await {
             Ok(running) => running,

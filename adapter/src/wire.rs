@@ -11,6 +11,7 @@ mod line;
 use std::collections::VecDeque;
 use std::io;
 
+use nexus_contract::catalog::Set;
 use nexus_contract::limits;
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -31,7 +32,7 @@ const LINE_BYTES_MAX: usize = limits::CALL_BYTES_MAX + 2 * 1024 * 1024;
 const LINES_WAITING_MAX: usize = 64;
 
 /// Makes the transport for rmcp, and the part that writes what rmcp and the transport say.
-pub(crate) fn open<R, W>(input: R, output: W) -> (Wire<R>, Output<W>)
+pub(crate) fn open<R, W>(input: R, output: W, set: Set) -> (Wire<R>, Output<W>)
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
@@ -44,6 +45,7 @@ where
         ended: false,
         answers: VecDeque::new(),
         begun: false,
+        set,
         output: Some(lines),
     };
     (wire, Output { waiting, output })
@@ -65,6 +67,8 @@ pub(crate) struct Wire<R> {
     /// The client has chosen a generation of the protocol, by `initialize` or by a request that
     /// carries all it needs.
     begun: bool,
+    /// The tools that messages name.
+    set: Set,
     output: Option<mpsc::Sender<Vec<u8>>>,
 }
 
@@ -203,7 +207,7 @@ impl<R: AsyncRead + Unpin + Send> Transport<RoleServer> for Wire<R> {
                     return None;
                 }
             }
-            let read = line::read(&self.line);
+            let read = line::read(&self.line, self.set);
             self.line.clear();
             match read {
                 Read::Message(message) => {

@@ -90,6 +90,16 @@ impl Set {
     pub fn tools(self) -> impl Iterator<Item = &'static ToolSpec> {
         all().iter().filter(move |tool| self.has(tool.name))
     }
+
+    /// Returns its served tool of that name.
+    pub fn find(self, name: &str) -> Option<&'static ToolSpec> {
+        self.tools().find(|tool| tool.name == name)
+    }
+
+    /// Returns the names of its served tools, in order, for a message that says what there is.
+    pub fn names(self) -> String {
+        self.tools().map(|tool| tool.name).collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// Returns every tool that nodes serve, in the order in which clients see them.
@@ -104,12 +114,7 @@ pub fn whole() -> &'static [ToolSpec] {
 
 /// Returns the served tool of that name.
 pub fn find(name: &str) -> Option<&'static ToolSpec> {
-    all().iter().find(|tool| tool.name == name)
-}
-
-/// Returns every served tool's name, in order, for a message that says what there is.
-pub fn names() -> String {
-    all().iter().map(|tool| tool.name).collect::<Vec<_>>().join(", ")
+    Set::All.find(name)
 }
 
 /// Returns the served tools as MCP and `GET /api/tools` show them.

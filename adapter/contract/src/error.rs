@@ -5,6 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::catalog::Set;
+
 /// Why a call failed. Names are stable; a program decides by them, people read the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -258,11 +260,24 @@ impl ApiError {
 
     /// Makes the refusal of an unknown tool, which names those there are.
     pub fn unknown_tool(name: &str) -> Self {
+        Self::unknown_tool_of(Set::All, name)
+    }
+
+    /// Makes the refusal of a tool that a set does not have; of one that only another set has it
+    /// says so.
+    pub fn unknown_tool_of(set: Set, name: &str) -> Self {
         let shown: String = name.chars().take(64).collect();
-        Self::new(
-            ErrorCode::UnknownTool,
-            format!("unknown tool {shown:?}: the tools are {}", crate::catalog::names()),
-        )
+        let names = set.names();
+        let text = if Set::All.find(name).is_some() {
+            format!(
+                "tool {shown:?} is not in the set {:?}, whose tools are {names}; for the others \
+                 choose --tools all, or \"tools\": \"all\" in settings.json",
+                set.as_str()
+            )
+        } else {
+            format!("unknown tool {shown:?}: the tools are {names}")
+        };
+        Self::new(ErrorCode::UnknownTool, text)
     }
 
     /// Makes the report of a fault in nexus itself.

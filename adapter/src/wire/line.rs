@@ -4,7 +4,7 @@
 //! method that is not served, −32602 for parameters that do not fit. The id is the request's,
 //! wherever one can be read, else null.
 
-use nexus_contract::catalog;
+use nexus_contract::catalog::Set;
 use nexus_contract::json::{self, JsonError};
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorCode, JsonRpcMessage, RequestId};
 use serde_json::{Map, Value, json};
@@ -25,15 +25,15 @@ pub(super) enum Read {
     Answers(Vec<Value>),
 }
 
-/// Reads a line without its end.
-pub(super) fn read(line: &[u8]) -> Read {
+/// Reads a line without its end; `set` are the tools to name.
+pub(super) fn read(line: &[u8], set: Set) -> Read {
     let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line).trim_ascii();
     if line.is_empty() {
         return Read::Answers(Vec::new());
     }
     match json::read(line) {
         Ok(Value::Array(items)) => Read::Answers(batch(&items)),
-        Ok(Value::Object(fields)) => object(fields),
+        Ok(Value::Object(fields)) => object(fields, set),
         Ok(other) => {
             let text = format!("invalid request: the line is {}; give a JSON object", kind(&other));
             refused(&Value::Null, ErrorCode::INVALID_REQUEST, &text)
@@ -105,7 +105,7 @@ fn batch(items: &[Value]) -> Vec<Value> {
     if answers.is_empty() { vec![refuse(&Value::Null)] } else { answers }
 }
 
-fn object(fields: Map<String, Value>) -> Read {
+fn object(fields: Map<String, Value>, set: Set) -> Read {
     if is_answer(&fields) {
         return unanswered(fields);
     }
@@ -131,7 +131,7 @@ fn object(fields: Map<String, Value>) -> Read {
         return unanswered(fields);
     }
     let known = SERVED.contains(&method.as_str());
-    if known && let Some(what) = wrong(&method, fields.get("params")) {
+    if known && let Some(what) = wrong(&method, fields.get("params"), set) {
         return refused(&id, ErrorCode::INVALID_PARAMS, &unfit(&method, &what));
     }
     match serde_json::from_value::<ClientJsonRpcMessage>(Value::Object(fields)) {
@@ -184,16 +184,16 @@ fn unfit(method: &str, what: &str) -> String {
 
 /// Returns what is wrong with the parameters of a method that is served. Elsewhere a list may stand
 /// for an object, and rmcp would take it for one: MCP has only objects.
-fn wrong(method: &str, params: Option<&Value>) -> Option<String> {
+fn wrong(method: &str, params: Option<&Value>, set: Set) -> Option<String> {
     match params {
-        Some(Value::Object(params)) => wrong_field(method, params),
-        None | Some(Value::Null) => wrong_field(method, &Map::new()),
+        Some(Value::Object(params)) => wrong_field(method, params, set),
+        None | Some(Value::Null) => wrong_field(method, &Map::new(), set),
         Some(other) => Some(format!("params is {}; give an object", kind(other))),
     }
 }
 
 /// Returns what is wrong with the first field that is, and what would be right.
-fn wrong_field(method: &str, params: &Map<String, Value>) -> Option<String> {
+fn wrong_field(method: &str, params: &Map<String, Value>, set: Set) -> Option<String> {
     let field = |at: &str, found: Option<&Value>, fits: fn(&Value) -> bool, right: &str| {
         let is = match found {
             Some(found) if fits(found) => return None,
@@ -208,7 +208,7 @@ fn wrong_field(method: &str, params: &Map<String, Value>) -> Option<String> {
     };
     let own = match method {
         "tools/call" => {
-            let right = format!("a tool's name: one of {}", catalog::names());
+            let right = format!("a tool's name: one of {}", set.names());
             field("params.name", params.get("name"), Value::is_string, &right).or_else(|| {
                 optional("params.arguments", "arguments", Value::is_object, "an object")
             })

@@ -12,6 +12,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use nexus_adapter::EndpointSource;
 use nexus_adapter::stdio::{self, Options};
+use nexus_contract::catalog::Set;
 use nexus_contract::{ApiError, ErrorCode};
 use nexus_rt::Jobs;
 use serde_json::{Value, json};
@@ -148,6 +149,7 @@ pub(crate) fn options(data: &Path) -> Options {
         cwd: "/src/app".into(),
         hostname: "desk".into(),
         patience: LIMIT,
+        set: Set::All,
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::support::{Act, FakeNode, RawClient, meta, options};
 use nexus_adapter::stdio::Options;
+use nexus_contract::catalog::Set;
 use nexus_contract::{ApiError, ErrorCode, catalog};
 use serde_json::{Value, json};
 
@@ -35,6 +36,40 @@ async fn both_wires_list_the_catalogue_while_no_node_runs() {
     assert_eq!(answer["result"]["tools"], json!(catalog::listed()));
     assert_eq!(answer["result"]["resultType"], "complete");
     client.close().await;
+}
+
+#[tokio::test]
+async fn the_list_and_the_calls_keep_to_the_set() {
+    let data = tempfile::tempdir().unwrap();
+    let node = FakeNode::start(data.path(), vec![Act::Result(sent())]).await;
+    let core = || Options { set: Set::Core, ..options(data.path()) };
+    let older = RawClient::initialized(core(), "2025-11-25").await;
+    for mut client in [older, RawClient::start(core())] {
+        let asked = |params: Value| {
+            let mut params = params;
+            params["_meta"] = meta(&json!({}));
+            params
+        };
+        let answer = client.ask("tools/list", asked(json!({}))).await;
+        let listed = answer["result"]["tools"].as_array().unwrap();
+        let names: Vec<&str> = listed.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+        let right: Vec<&str> = Set::Core.tools().map(|tool| tool.name).collect();
+        assert_eq!(names, right);
+        assert!(names.contains(&"send_message") && !names.contains(&"list_events"), "{names:?}");
+        let call = json!({"name": "send_message", "arguments": {"message": "x"}});
+        let answer = client.ask("tools/call", asked(call)).await;
+        assert_eq!(answer["result"]["isError"], false, "{answer}");
+        let answer = client.ask("tools/call", asked(json!({"name": "list_events"}))).await;
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+        let said = answer["error"]["message"].as_str().unwrap();
+        assert!(said.contains("not in the set \"core\", whose tools are peers,"), "{said}");
+        assert!(said.contains("--tools all"), "{said}");
+        let answer = client.ask("tools/call", asked(json!({"name": 7}))).await;
+        let said = answer["error"]["message"].as_str().unwrap();
+        assert!(said.contains("one of peers,") && !said.contains("list_events"), "{said}");
+        client.close().await;
+    }
+    assert_eq!(node.calls().len(), 2, "what is not in the set reaches no node");
 }
 
 #[tokio::test]

@@ -1,9 +1,10 @@
 //! `nexus mcp`: hands standard input and output over to the MCP server.
 
 use nexus_adapter::stdio::{self, Options};
+use nexus_contract::catalog::Set;
 
 use super::{Exit, Failure, Local, value};
-use crate::config;
+use crate::config::{self, Settings};
 
 /// Arguments of `nexus mcp`.
 #[derive(Debug, clap::Args)]
@@ -12,6 +13,10 @@ pub(crate) struct McpArgs {
     /// client]
     #[arg(long, value_name = "ID", value_parser = value::some_instance)]
     id: Option<String>,
+    /// Which tools the client sees and may call: all or core, the ten that let conversations talk
+    /// and share work [default: tools of settings.json, else all]
+    #[arg(long, value_name = "SET", value_parser = value::tools)]
+    tools: Option<Set>,
     #[command(flatten)]
     local: Local,
 }
@@ -26,7 +31,11 @@ pub(crate) async fn run(args: McpArgs) -> Result<Exit, Failure> {
         })?),
         (None, None) => None,
     };
-    let options = Options::here(args.local.source()?, id)
+    let set = match args.tools {
+        Some(set) => set,
+        None => Settings::read(&args.local.folder()?.settings()).map_err(anyhow::Error::new)?.tools,
+    };
+    let options = Options::here(args.local.source()?, id, set)
         .map_err(|error| anyhow::Error::new(error).context("working directory is gone"))?;
     stdio::serve(options).await.map_err(anyhow::Error::new)?;
     Ok(Exit::Done)

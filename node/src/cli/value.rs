@@ -5,6 +5,7 @@
 
 use std::net::SocketAddr;
 
+use nexus_contract::catalog::Set;
 use nexus_contract::ids;
 use nexus_contract::validate::Violation;
 
@@ -39,6 +40,11 @@ pub(crate) fn cluster(text: &str) -> Result<SocketAddr, String> {
 pub(crate) fn node_name(text: &str) -> Result<String, String> {
     config::check_name(text)?;
     Ok(text.to_owned())
+}
+
+/// Reads the name of a set of tools.
+pub(crate) fn tools(text: &str) -> Result<Set, String> {
+    Set::named(text).ok_or_else(|| format!("give one of {}", Set::EVERY.map(Set::as_str).join(", ")))
 }
 
 /// Reads the id of an instance.

@@ -7,6 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
+use nexus_contract::catalog::Set;
 use nexus_contract::json::{self, JsonError};
 use nexus_domain::command::Timing;
 use nexus_domain::limits;
@@ -31,6 +32,7 @@ const KEYS: &[&str] = &[
     "rateLimit",
     "rateBurst",
     "stanceReminderMinutes",
+    "tools",
     "seeds",
 ];
 
@@ -79,6 +81,7 @@ pub(crate) struct Settings {
     pub(crate) rate_limit: Option<u32>,
     pub(crate) rate_burst: Option<u32>,
     pub(crate) stance_reminder_minutes: Option<u32>,
+    pub(crate) tools: Set,
     pub(crate) seeds: Vec<GivenSeed>,
 }
 
@@ -113,6 +116,7 @@ impl Settings {
             )?,
             rate_burst: keys.number("rateBurst", 1..=u32::MAX, "a whole number from 1")?,
             stance_reminder_minutes: keys.reminder()?,
+            tools: keys.tools()?,
             seeds: keys.seeds()?,
         })
     }
@@ -313,6 +317,12 @@ impl Keys<'_> {
             Some("token") => Ok(LocalTrust::Token),
             _ => Err(self.wrong("localTrust", value, "\"open\" or \"token\"")),
         }
+    }
+
+    fn tools(&self) -> Result<Set, SettingsError> {
+        let Some(value) = self.get("tools") else { return Ok(Set::default()) };
+        let set = value.as_str().and_then(Set::named);
+        set.ok_or_else(|| self.wrong("tools", value, "\"all\" or \"core\""))
     }
 
     fn timing(&self) -> Result<Option<Timing>, SettingsError> {

@@ -36,7 +36,8 @@ fn every_setting_is_read_and_flags_win() {
     let text = r#"{"http": "127.0.0.1:1", "cluster": "10.0.0.1:2", "name": "desk", "hostId": "h",
         "advertise": ["10.0.0.1", "10.0.0.2:9"], "allowedHosts": ["desk.lan"],
         "localTrust": "open", "lan": true, "clusterId": "c", "mdns": false, "timing": "wifi",
-        "rateLimit": 0, "rateBurst": 5, "stanceReminderMinutes": 43200, "seeds": ["10.0.0.3"]}"#;
+        "rateLimit": 0, "rateBurst": 5, "stanceReminderMinutes": 43200, "tools": "core",
+        "seeds": ["10.0.0.3"]}"#;
     let (_place, folder) = folder(text);
     let config = Config::load(folder.clone(), Flags::default()).unwrap();
     assert_eq!(config.http.to_string(), "127.0.0.1:1");
@@ -85,6 +86,7 @@ fn a_wrong_setting_is_named_with_what_is_right() {
         (r#"{"localTrust": true}"#, "give \"open\" or \"token\""),
         (r#"{"lan": "yes"}"#, "give true or false"),
         (r#"{"rateBurst": 0}"#, "give a whole number from 1"),
+        (r#"{"tools": "some"}"#, "tools is \"some\": give \"all\" or \"core\""),
         (r#"{"rateLimit": -1}"#, "give a whole number from 0"),
         (
             r#"{"stanceReminderMinutes": 43201}"#,
