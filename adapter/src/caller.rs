@@ -3,6 +3,7 @@
 //! Nothing here is an argument of the model: the conversation comes from the request's `_meta`,
 //! which the client writes, the instance from the process that the client started.
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,6 +18,10 @@ const CLAUDE_TOOL_USE_ID: &str = "claudecode/toolUseId";
 const CODEX_SESSION_ID: &str = "sessionId";
 /// The key under which Codex names the call.
 const CODEX_CALL_ID: &str = "callId";
+/// The key under which any client may give the id of a call over HTTP.
+pub(crate) const IDEMPOTENCY_KEY: &str = "idempotencyKey";
+/// The key under which any client may say over HTTP which instance it is.
+pub(crate) const INSTANCE_ID: &str = "instanceId";
 
 /// What a request's `_meta` says about who calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,6 +90,20 @@ pub fn instance_id(hostname: &str, cwd: &Path, client: Option<&str>) -> String {
     format!("mcp-{}-{hash}-{}", plain(hostname), client.as_deref().unwrap_or("client"))
 }
 
+/// Returns the instance id of a client that calls by HTTP and chose none: by the address it calls
+/// from, which is the same to every node, and by its name. An address of this machine tells only
+/// this machine's clients apart, so the node adds its own id to that one.
+pub fn http_instance_id(from: IpAddr, client: Option<&str>) -> String {
+    let client = client.map(plain).filter(|name| !name.is_empty());
+    let client = client.as_deref().unwrap_or("client");
+    let from = from.to_canonical();
+    if from.is_loopback() {
+        format!("mcp-http-{client}")
+    } else {
+        format!("http-{}-{client}", plain(&from.to_string()))
+    }
+}
+
 /// Keeps what an id may be made of, and makes it short.
 fn plain(name: &str) -> String {
     let mut plain = String::new();
@@ -123,6 +142,16 @@ mod tests {
         ] {
             assert_eq!(read(&nobody), Claim { caller: None, call_id: None }, "{nobody}");
         }
+    }
+
+    #[test]
+    fn clients_over_http_are_told_apart_by_address_and_name() {
+        let id = |from: &str, client| http_instance_id(from.parse().unwrap(), client);
+        assert_eq!(id("127.0.0.1", None), "mcp-http-client");
+        assert_eq!(id("::ffff:127.0.0.1", Some("Claude Code")), "mcp-http-Claude-Code");
+        assert_eq!(id("10.0.0.9", Some("x")), "http-10.0.0.9-x");
+        assert_eq!(id("::ffff:10.0.0.9", Some("x")), "http-10.0.0.9-x");
+        assert_eq!(id("fe80::1", None), "http-fe80--1-client");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use rmcp::serve_server;
 use rmcp::service::{QuitReason, ServerInitializeError};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::beside::Beside;
 use crate::client::{ClientError, PATIENCE};
 use crate::endpoint::EndpointSource;
 use crate::server::Server;
@@ -82,8 +83,9 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let (wire, output) = wire::open(input, output, options.set);
-    let server = Server::new(options).map_err(ServeError::Client)?;
+    let set = options.set;
+    let (wire, output) = wire::open(input, output, set);
+    let server = Server::new(Beside::new(options).map_err(ServeError::Client)?, set);
     let served = async {
         let running = match serve_server(server, wire).await {
             Ok(running) => running,

@@ -6,7 +6,7 @@
 //! everything else is answered here, under the id it came with. A notification and an answer are
 //! never answered, so that two programs that misunderstand each other do not talk for ever.
 
-mod line;
+pub(crate) mod line;
 
 use std::collections::VecDeque;
 use std::io;

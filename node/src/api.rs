@@ -9,13 +9,14 @@ mod guard;
 mod health;
 mod invites;
 mod limit;
+mod mcp;
 mod receipts;
 mod respond;
+pub(crate) mod socket;
 mod spool;
 mod tools;
 
 use std::any::Any;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -24,12 +25,13 @@ use axum::http::{Method, Uri};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
+use nexus_contract::catalog::Set;
 use nexus_contract::http::{
-    Body as _, PATH_CALL, PATH_CLUSTER, PATH_DIGEST, PATH_HEALTH, PATH_INVITES, PATH_MEMBERS,
-    PATH_METRICS, PATH_PEERS, PATH_PROJECTS, PATH_READY, PATH_RECEIPTS, PATH_STOP, PATH_TOOLS,
-    ToolCall,
+    Body as _, PATH_CALL, PATH_CLUSTER, PATH_DIGEST, PATH_HEALTH, PATH_INVITES, PATH_MCP,
+    PATH_MEMBERS, PATH_METRICS, PATH_PEERS, PATH_PROJECTS, PATH_READY, PATH_RECEIPTS, PATH_STOP,
+    PATH_TOOLS, ToolCall,
 };
-use nexus_contract::limits::BODY_BYTES_MAX;
+use nexus_contract::limits::{BODY_BYTES_MAX, CALL_BYTES_MAX};
 use nexus_contract::{ApiError, ErrorCode};
 use tower_http::catch_panic::CatchPanicLayer;
 
@@ -37,6 +39,7 @@ use crate::app::Node;
 pub(crate) use guard::Guard;
 pub(crate) use limit::Limiter;
 use respond::Refused;
+use socket::Peer;
 pub(crate) use spool::Spool;
 
 /// `DELETE`: listen on loopback only again.
@@ -57,11 +60,18 @@ pub(crate) struct Shared {
     pub(crate) limiter: Limiter,
     /// Files on their way.
     pub(crate) spool: Spool,
+    /// The tools of `/mcp`.
+    pub(crate) set: Set,
 }
 
 /// Returns all routes.
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
+    let mcp = mcp::Mcp::new(mcp::Here(Arc::clone(&shared)), shared.set);
+    let mcp = Router::new()
+        .route(PATH_MCP, post(mcp::post).layer(DefaultBodyLimit::max(CALL_BYTES_MAX)))
+        .with_state(Arc::new(mcp));
     Router::new()
+        .merge(mcp)
         .route(PATH_CALL, post(tools::call).layer(DefaultBodyLimit::max(ToolCall::BYTES_MAX)))
         .route(PATH_TOOLS, get(tools::list))
         .route(PATH_PEERS, get(tools::peers))
@@ -91,10 +101,11 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
 /// Lets a request through, or says why not; counts both.
 async fn checked(
     State(shared): State<Arc<Shared>>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    request: Request,
+    ConnectInfo(Peer { address: peer, leaving: _ }): ConnectInfo<Peer>,
+    mut request: Request,
     next: Next,
 ) -> Response {
+    request.extensions_mut().insert(ConnectInfo(peer));
     let known = known_path(request.uri());
     let passed = if shared.node.is_stopping() {
         let text = "the node is stopping; call again once it is back";
@@ -127,6 +138,7 @@ fn known_path(uri: &Uri) -> &'static str {
     let path = uri.path();
     [
         PATH_CALL,
+        PATH_MCP,
         PATH_TOOLS,
         PATH_HEALTH,
         PATH_READY,

@@ -20,6 +20,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::api::socket::{Peer, Sockets};
 use crate::api::{self, Guard, Limiter, Shared, Spool};
 use crate::cli::out::Out;
 use crate::config::folder::Lock;
@@ -140,6 +141,7 @@ impl App {
             guard: Guard::new(token, &config.allowed_hosts, config.local_trust),
             limiter: Limiter::new(config.rate_limit, config.rate_burst),
             spool: Spool::new(config.folder.path()),
+            set: config.tools,
         };
         Ok(Self { listener, http, shared: Arc::new(shared), config, lock, jobs, started_at })
     }
@@ -167,15 +169,10 @@ impl App {
 
 /// Starts to answer requests; the receiver turns true when the last one is answered.
 fn serve(jobs: &Jobs, listener: TcpListener, shared: Arc<Shared>) -> watch::Receiver<bool> {
-    use axum::serve::ListenerExt as _;
     let (ended, served) = watch::channel(false);
     let stopping = shared.node.stopping.clone();
-    let listener = listener.tap_io(|stream| {
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "TCP_NODELAY cannot be set");
-        }
-    });
-    let service = api::router(shared).into_make_service_with_connect_info::<SocketAddr>();
+    let listener = Sockets(listener);
+    let service = api::router(shared).into_make_service_with_connect_info::<Peer>();
     jobs.spawn_core("http", async move {
         let stop = async move { stopping.cancelled().await };
         if let Err(error) = axum::serve(listener, service).with_graceful_shutdown(stop).await {

@@ -9,6 +9,7 @@ pub(crate) mod settings;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use nexus_contract::catalog::Set;
 use nexus_contract::limits;
 use nexus_discovery::Seed;
 use nexus_domain::command::Timing;
@@ -158,6 +159,8 @@ pub(crate) struct Config {
     /// For how many minutes a meeting must be quiet before those without a stance on a draft that
     /// is published here are reminded; 0: for ever.
     pub(crate) stance_reminder_minutes: u32,
+    /// The tools of `/mcp`.
+    pub(crate) tools: Set,
     /// Where members may be.
     pub(crate) seeds: Vec<GivenSeed>,
     /// The invite code to join with.
@@ -220,6 +223,7 @@ impl Config {
             rate_limit: settings.rate_limit.unwrap_or(RATE_DEFAULT),
             rate_burst: settings.rate_burst.unwrap_or(BURST_DEFAULT),
             stance_reminder_minutes: settings.stance_reminder_minutes.unwrap_or(REMINDER_DEFAULT),
+            tools: settings.tools,
             seeds,
             join,
             new: flags.new,

@@ -19,6 +19,8 @@ use crate::{catalog, limits, schema, validate};
 
 /// `POST` a [`ToolCall`], get a [`ToolAnswer`].
 pub const PATH_CALL: &str = "/api/tools/call";
+/// `POST` one message of MCP, get its answer: Streamable HTTP without sessions.
+pub const PATH_MCP: &str = "/mcp";
 /// `GET` the [`ToolList`].
 pub const PATH_TOOLS: &str = "/api/tools";
 /// `GET` the conversations as people see them, `?includeOffline=true` those too that went offline

@@ -1,4 +1,4 @@
-//! One line of a client: a message that rmcp can serve, or what to answer instead.
+//! One message of a client, a line or a body: what rmcp can serve, or what to answer instead.
 //!
 //! Codes are JSON-RPC's: −32700 for what is no JSON, −32600 for what is no request, −32601 for a
 //! method that is not served, −32602 for parameters that do not fit. The id is the request's,
@@ -16,17 +16,17 @@ const SHOWN_CHARS_MAX: usize = 64;
 /// Some editors begin a text with it, and JSON allows to ignore it.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// What a line is.
+/// What a message is.
 #[derive(Debug)]
-pub(super) enum Read {
+pub(crate) enum Read {
     /// A message for rmcp.
     Message(Box<ClientJsonRpcMessage>),
     /// Nothing for rmcp; these answers, which may be none.
     Answers(Vec<Value>),
 }
 
-/// Reads a line without its end; `set` are the tools to name.
-pub(super) fn read(line: &[u8], set: Set) -> Read {
+/// Reads a message without the end of its line; `set` are the tools to name.
+pub(crate) fn read(line: &[u8], set: Set) -> Read {
     let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line).trim_ascii();
     if line.is_empty() {
         return Read::Answers(Vec::new());
@@ -35,7 +35,8 @@ pub(super) fn read(line: &[u8], set: Set) -> Read {
         Ok(Value::Array(items)) => Read::Answers(batch(&items)),
         Ok(Value::Object(fields)) => object(fields, set),
         Ok(other) => {
-            let text = format!("invalid request: the line is {}; give a JSON object", kind(&other));
+            let text =
+                format!("invalid request: the message is {}; give a JSON object", kind(&other));
             refused(&Value::Null, ErrorCode::INVALID_REQUEST, &text)
         }
         Err(JsonError::Malformed(error)) => malformed(&error),
@@ -44,11 +45,11 @@ pub(super) fn read(line: &[u8], set: Set) -> Read {
 }
 
 fn malformed(error: &serde_json::Error) -> Read {
-    let text = format!("parse error: {error} of this line; give one JSON-RPC message a line");
+    let text = format!("parse error: {error} of this message; give one JSON-RPC message at a time");
     refused(&Value::Null, ErrorCode::PARSE_ERROR, &text)
 }
 
-/// Refuses a line in which an object has a key twice. Who waits for an answer, and under which id,
+/// Refuses a message in which an object has a key twice. Who waits for an answer, and under which id,
 /// is read as if the last of them counted.
 fn doubled(line: &[u8], error: &JsonError) -> Read {
     let fields = match serde_json::from_slice(line) {
@@ -62,17 +63,17 @@ fn doubled(line: &[u8], error: &JsonError) -> Read {
         return Read::Answers(Vec::new());
     };
     let id = if is_id(id) { id } else { &Value::Null };
-    let text = format!("invalid request: the line {error}");
+    let text = format!("invalid request: the message {error}");
     refused(id, ErrorCode::INVALID_REQUEST, &text)
 }
 
 /// Makes the answer of an error.
-pub(super) fn error(id: &Value, code: ErrorCode, message: &str) -> Value {
+pub(crate) fn error(id: &Value, code: ErrorCode, message: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "error": {"code": code.0, "message": message}})
 }
 
 /// Says that a method is not served, and which are.
-pub(super) fn not_served(method: &str) -> String {
+pub(crate) fn not_served(method: &str) -> String {
     let method = brief(method);
     format!(
         "method not found: {method}; this server has tools/list and tools/call, begun by \
@@ -96,8 +97,8 @@ fn refused(id: &Value, code: ErrorCode, message: &str) -> Read {
 
 /// Refuses a batch, request by request: whoever sent it waits for each of them.
 fn batch(items: &[Value]) -> Vec<Value> {
-    let text = "invalid request: a batch; MCP has had none since 2025-06-18, give one message a \
-                line";
+    let text = "invalid request: a batch; MCP has had none since 2025-06-18, give one message at \
+                a time";
     let refuse = |id: &Value| error(id, ErrorCode::INVALID_REQUEST, text);
     let ids = items.iter().filter(|item| item.get("method").is_some());
     let ids = ids.filter_map(|item| item.get("id")).filter(|id| is_id(id));

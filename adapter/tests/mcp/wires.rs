@@ -255,7 +255,7 @@ async fn noise_on_the_line_is_survived_and_calls_run_side_by_side() {
 async fn every_fault_is_answered(client: &mut RawClient, more: &Value) {
     for (line, id, code, words) in [
         ("{\"jsonrpc\":\"2.0\",", json!(null), -32700, "parse error: EOF"),
-        ("true", json!(null), -32600, "the line is true"),
+        ("true", json!(null), -32600, "the message is true"),
         (r#"{"jsonrpc":"2.0","id":"a","method":3}"#, json!("a"), -32600, "method is 3"),
         (r#"[{"jsonrpc":"2.0","id":"b","method":"ping"}]"#, json!("b"), -32600, "a batch"),
     ] {

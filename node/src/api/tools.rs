@@ -1,6 +1,6 @@
 //! The tools: their list, and calls.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use axum::Json;
@@ -29,12 +29,23 @@ pub(super) async fn call(
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<ToolAnswer>, Refused> {
     let call: ToolCall = read(body)?;
-    shared.limiter.take(&caller::bucket(&call), peer.ip())?;
-    let tool = nexus_contract::catalog::find(&call.tool).map_or("unknown", |spec| spec.name);
-    let since = Instant::now();
-    let outcome = shared.node.service.call(call).await;
-    count(tool, since, &outcome);
-    Ok(Json(ToolAnswer::new(outcome?)))
+    Ok(Json(ToolAnswer::new(shared.call(call, peer.ip()).await?)))
+}
+
+impl Shared {
+    /// Serves a call, over whatever it came, if its caller does not call too often.
+    pub(super) async fn call(
+        &self,
+        call: ToolCall,
+        from: IpAddr,
+    ) -> Result<Map<String, Value>, ApiError> {
+        self.limiter.take(&caller::bucket(&call), from)?;
+        let tool = nexus_contract::catalog::find(&call.tool).map_or("unknown", |spec| spec.name);
+        let since = Instant::now();
+        let outcome = self.node.service.call(call).await;
+        count(tool, since, &outcome);
+        outcome
+    }
 }
 
 /// The query of `GET /api/peers`.

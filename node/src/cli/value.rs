@@ -44,7 +44,8 @@ pub(crate) fn node_name(text: &str) -> Result<String, String> {
 
 /// Reads the name of a set of tools.
 pub(crate) fn tools(text: &str) -> Result<Set, String> {
-    Set::named(text).ok_or_else(|| format!("give one of {}", Set::EVERY.map(Set::as_str).join(", ")))
+    Set::named(text)
+        .ok_or_else(|| format!("give one of {}", Set::EVERY.map(Set::as_str).join(", ")))
 }
 
 /// Reads the id of an instance.

@@ -51,6 +51,7 @@ fn every_setting_is_read_and_flags_win() {
     assert_eq!((config.mdns, config.timing), (false, Some(Timing::Wifi)));
     assert_eq!((config.rate_limit, config.rate_burst, config.seeds.len()), (0, 5, 1));
     assert_eq!(config.stance_reminder_minutes, 43_200);
+    assert_eq!(config.tools, Set::Core);
     assert_eq!(config.seeds[0].field, "seeds[0] of the settings");
     let flags = Flags {
         name: Some("other".to_owned()),
