@@ -22,6 +22,8 @@ pub mod caller;
 pub mod client;
 pub mod endpoint;
 mod owed;
+mod prompts;
+mod resources;
 mod server;
 pub mod stdio;
 pub mod streamable;

@@ -1,5 +1,7 @@
-//! The MCP server: lists the built-in tools, hands calls to the node. One implementation for
-//! standard input and output and for HTTP; they differ in the way to the node, [`Calls`].
+//! The MCP server: lists the built-in tools, hands calls to the node; resources are calls too.
+//!
+//! One implementation for standard input and output and for HTTP; they differ in the way to the
+//! node, [`Calls`].
 
 use std::sync::Arc;
 
@@ -8,12 +10,16 @@ use nexus_contract::catalog::Set;
 use nexus_contract::http::ToolCall;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData,
-    Implementation, InitializeResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities,
-    Tool, ToolAnnotations,
+    GetPromptRequestParams, GetPromptResponse, Implementation, InitializeResult, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, Tool, ToolAnnotations,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::{Map, Value};
+
+use crate::prompts;
+use crate::resources::{self, Asked, Page};
 
 /// What a model is told about the whole: the rest is in the tools.
 const INSTRUCTIONS: &str = "nexus connects the AI conversations of a team across its machines. \
@@ -88,7 +94,12 @@ impl<C: Calls> Server<C> {
 impl<C: Calls> ServerHandler for Server<C> {
     fn get_info(&self) -> InitializeResult {
         let version = env!("CARGO_PKG_VERSION");
-        InitializeResult::new(ServerCapabilities::builder().enable_tools().build())
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_prompts()
+            .build();
+        InitializeResult::new(capabilities)
             .with_server_info(Implementation::new("n2n-nexus", version).with_title("nexus"))
             .with_instructions(INSTRUCTIONS)
     }
@@ -120,6 +131,54 @@ impl<C: Calls> ServerHandler for Server<C> {
             Err(error) => refused(&error),
         }
         .into())
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let cursor = request.and_then(|request| request.cursor);
+        let page = Page::at(cursor.as_deref())?;
+        let Asked { tool, arguments } = page.asked();
+        let found = self.call(tool, arguments, &context).await?;
+        page.listed(found.map_err(|error| resources::refused(None, &error))?)
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(resources::templates())
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let uri = request.uri;
+        let Asked { tool, arguments } = resources::read(&uri)?;
+        let found = self.call(tool, arguments, &context).await?;
+        let found = found.map_err(|error| resources::refused(Some(&uri), &error))?;
+        Ok(resources::contents(&uri, found).into())
+    }
+
+    async fn list_prompts(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(prompts::list())
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        Ok(prompts::get(&request.name)?.into())
     }
 }
 

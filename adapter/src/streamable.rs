@@ -14,7 +14,7 @@ use http::request::Parts;
 use http::{HeaderMap, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full};
-use nexus_contract::catalog::Set;
+use nexus_contract::catalog::{self, Set};
 use nexus_contract::http::ToolCall;
 use nexus_contract::{ApiError, ids, limits};
 use rmcp::RoleServer;
@@ -267,8 +267,8 @@ impl<N: Node> Calls for Here<N> {
     ) -> Result<ToolCall, ApiError> {
         let sender = from_http::<Sender>(context)?;
         let claim = caller::claim(&context.meta);
-        // Of the older wire nothing is known of the client but in its handshake, which may have been
-        // with another node.
+        // On the older wire only the handshake tells about the client, which may have been with
+        // another node.
         let client = context.meta.client_info().map(|info| info.name);
         let given = Self::given_id(tool, &context.meta, claim.call_id)?;
         let (instance, chosen) = Self::instance(tool, &context.meta, sender, client.as_deref())?;
@@ -282,7 +282,9 @@ impl<N: Node> Calls for Here<N> {
             client_name: client,
             ..ToolCall::default()
         };
-        if call.request_id.is_none() {
+        // What only looks has nothing to take over.
+        let looks = catalog::find(tool).is_some_and(|spec| spec.hints.read_only);
+        if call.request_id.is_none() && !looks {
             let key = owed::key(&call);
             let id = self.owed.take(&key, Instant::now());
             let id = id.unwrap_or_else(|| self.process.next_request_id());

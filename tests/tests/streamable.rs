@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::process::Stdio;
 
 use nexus_tests::command;
-use nexus_tests::process::{LIMIT, Node, every_role, text, three_voters};
+use nexus_tests::process::{LIMIT, Node, Setup, every_role, text, three_voters};
 use nexus_tests::wait;
 use reqwest::header::{HOST, ORIGIN};
 use serde_json::{Value, json};
@@ -187,6 +187,55 @@ async fn any_request_may_go_to_any_node() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_the_team_keeps_is_there_as_resources() {
+    let [leader, follower, _third] = three_voters(["lead", "follow", "third"]).await;
+    let list = async |client: &Client<'_>| {
+        let listed = client.ask("resources/list", json!({})).await;
+        let all = listed["result"]["resources"].as_array().unwrap().clone();
+        all.iter().map(|resource| text(&resource["uri"])).collect::<Vec<String>>()
+    };
+    for wire in WIRES {
+        let client = Client::named(&follower, wire);
+        let id = format!("plan-{wire}");
+        let uri = format!("nexus://documents/{id}");
+        assert!(!list(&client).await.contains(&uri));
+        let document = json!({"docId": id, "title": "The plan", "content": "# Plan\n\nÄ"});
+        let made = Client::new(&leader, wire).call("sync_global_doc", document, json!({})).await;
+        assert_eq!(made["isError"], false, "{made}");
+        // Who looks elsewhere at once sees it.
+        let uris = list(&client).await;
+        assert_eq!((&uris[0], &uris[1]), (&"nexus://strategy".to_owned(), &uri));
+        let read = client.ask("resources/read", json!({"uri": uri})).await;
+        let contents = &read["result"]["contents"][0];
+        assert_eq!(contents["text"], "# Plan\n\nÄ", "{read}");
+        assert_eq!(
+            (&contents["uri"], &contents["mimeType"]),
+            (&json!(uri), &json!("text/markdown"))
+        );
+        assert_eq!(contents["_meta"]["nexus/title"], "The plan", "{read}");
+        let empty = client.ask("resources/read", json!({"uri": "nexus://strategy"})).await;
+        assert_eq!(empty["result"]["contents"][0]["text"], "", "{empty}");
+        for (uri, words) in [
+            ("nexus://documents/none", "none"),
+            ("nexus://documents/", "resources/list"),
+            ("file:///etc/passwd", "resources/list"),
+        ] {
+            let answer = client.ask("resources/read", json!({"uri": uri})).await;
+            let right = if client.is_stateless() { -32602 } else { -32002 };
+            assert_eq!(answer["error"]["code"], right, "{answer}");
+            assert!(answer["error"]["message"].as_str().unwrap().contains(words), "{answer}");
+        }
+        let wrong = json!({"uri": "nexus://documents/a%2Fb"});
+        let answer = client.ask("resources/read", wrong).await;
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+        assert!(answer["error"]["message"].as_str().unwrap().contains("docId"), "{answer}");
+        let prompt = client.ask("prompts/get", json!({"name": "use-nexus"})).await;
+        let said = &prompt["result"]["messages"][0]["content"]["text"];
+        assert!(said.as_str().unwrap().contains("send_message"), "{prompt}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn who_may_not_ask_is_told_so() {
     let node = Node::found("guarded").await;
     let client = Client::new(&node, WIRES[1]);
@@ -221,6 +270,13 @@ async fn who_may_not_ask_is_told_so() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_read_is_answered_as_over_standard_input() {
     let node = Node::found("strict").await;
+    let completion = json!({
+        "jsonrpc": "2.0", "id": 11, "method": "completion/complete",
+        "params": {
+            "ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "a", "value": "b"},
+        },
+    });
+    let completion = completion.to_string();
     let lines = [
         "not json",
         "[1, 2",
@@ -233,7 +289,7 @@ async fn what_cannot_be_read_is_answered_as_over_standard_input() {
         r#"{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"x","name":"y"}}"#,
         r#"{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{}}"#,
         r#"{"jsonrpc":"2.0","id":10,"method":"tools/call","params":{"name":"launch"}}"#,
-        r#"{"jsonrpc":"2.0","id":11,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"x"},"argument":{"name":"a","value":"b"}}}"#,
+        completion.as_str(),
         r#"[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"ping"}]"#,
     ];
     let folder = tempfile::tempdir_in(command::scratch()).unwrap();
@@ -242,7 +298,13 @@ async fn what_cannot_be_read_is_answered_as_over_standard_input() {
     command.stdin(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.stdout(std::fs::File::create(&path).unwrap()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
-    let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}"#;
+    let hello = json!({
+        "jsonrpc": "2.0", "id": 0, "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "raw", "version": "1"},
+        },
+    });
     writeln!(input, "{hello}").unwrap();
     for line in lines {
         writeln!(input, "{line}").unwrap();
@@ -261,7 +323,7 @@ async fn what_cannot_be_read_is_answered_as_over_standard_input() {
     let client = Client::new(&node, WIRES[0]);
     let mut far = Vec::new();
     for line in lines {
-        let (status, answer) = read(client.post(line)).await;
+        let (status, answer) = read(client.post(line.to_owned())).await;
         assert!(matches!(status, 200 | 400), "{line}: {status}");
         match answer {
             Value::Array(answers) => far.extend(answers),
@@ -389,10 +451,8 @@ async fn the_next_identical_call_takes_over_what_was_lost() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_settings_choose_the_tools() {
-    let mut node = Node::new("short");
-    std::fs::create_dir_all(node.data()).unwrap();
-    let file = node.data().join("settings.json");
-    std::fs::write(&file, r#"{"tools": "core", "rateLimit": 1, "rateBurst": 2}"#).unwrap();
+    let settings = json!({"tools": "core", "rateLimit": 1, "rateBurst": 2});
+    let mut node = Node::with("short", Setup { settings, ..Setup::default() });
     node.start(&[]).await;
     for wire in WIRES {
         let client = Client { node: &node, wire, query: &format!("?instance=in-{wire}") };

@@ -49,8 +49,8 @@ fn malformed(error: &serde_json::Error) -> Read {
     refused(&Value::Null, ErrorCode::PARSE_ERROR, &text)
 }
 
-/// Refuses a message in which an object has a key twice. Who waits for an answer, and under which id,
-/// is read as if the last of them counted.
+/// Refuses a message in which an object has a key twice. Who waits for an answer, and under which
+/// id, is read as if the last of them counted.
 fn doubled(line: &[u8], error: &JsonError) -> Read {
     let fields = match serde_json::from_slice(line) {
         Ok(Value::Array(items)) => return Read::Answers(batch(&items)),
@@ -76,7 +76,8 @@ pub(crate) fn error(id: &Value, code: ErrorCode, message: &str) -> Value {
 pub(crate) fn not_served(method: &str) -> String {
     let method = brief(method);
     format!(
-        "method not found: {method}; this server has tools/list and tools/call, begun by \
+        "method not found: {method}; this server has tools/list, tools/call, resources/list, \
+         resources/templates/list, resources/read, prompts/list and prompts/get, begun by \
          initialize or server/discover"
     )
 }
@@ -177,7 +178,18 @@ fn is_id(value: &Value) -> bool {
 }
 
 /// The methods whose parameters are known here.
-const SERVED: [&str; 5] = ["initialize", "server/discover", "ping", "tools/list", "tools/call"];
+const SERVED: [&str; 10] = [
+    "initialize",
+    "server/discover",
+    "ping",
+    "tools/list",
+    "tools/call",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+    "prompts/list",
+    "prompts/get",
+];
 
 fn unfit(method: &str, what: &str) -> String {
     format!("invalid params of {method}: {what}")
@@ -214,7 +226,19 @@ fn wrong_field(method: &str, params: &Map<String, Value>, set: Set) -> Option<St
                 optional("params.arguments", "arguments", Value::is_object, "an object")
             })
         }
-        "tools/list" => optional("params.cursor", "cursor", Value::is_string, "a string"),
+        "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" => {
+            optional("params.cursor", "cursor", Value::is_string, "a string")
+        }
+        "resources/read" => {
+            let right = "a resource's uri, such as \"nexus://strategy\"";
+            field("params.uri", params.get("uri"), Value::is_string, right)
+        }
+        "prompts/get" => {
+            let right = "a prompt's name, as prompts/list has it";
+            field("params.name", params.get("name"), Value::is_string, right).or_else(|| {
+                optional("params.arguments", "arguments", Value::is_object, "an object")
+            })
+        }
         "initialize" => {
             let client = params.get("clientInfo");
             let of_client = |key: &str| client.and_then(|client| client.get(key));

@@ -66,6 +66,10 @@ fn parameters_are_named_where_they_do_not_fit() {
         ("tools/call", json!(["peers"]), "params is an array; give an object"),
         ("tools/list", json!({"cursor": 7}), "params.cursor is 7; give a string"),
         ("tools/list", json!("x"), "params is a string"),
+        ("resources/list", json!({"cursor": 7}), "params.cursor is 7; give a string"),
+        ("resources/read", json!({}), "params.uri is missing; give a resource's uri, such as"),
+        ("prompts/get", json!({"name": 7}), "params.name is 7; give a prompt's name"),
+        ("prompts/get", json!({"name": "x", "arguments": 1}), "params.arguments is 1"),
         ("initialize", json!({}), "params.protocolVersion is missing"),
         ("initialize", json!({"protocolVersion": "2025-11-25"}), "params.capabilities is missing"),
         (

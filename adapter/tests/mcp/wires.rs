@@ -73,6 +73,82 @@ async fn the_list_and_the_calls_keep_to_the_set() {
 }
 
 #[tokio::test]
+async fn resources_and_the_prompt_are_served_on_both_wires() {
+    let data = tempfile::tempdir().unwrap();
+    let entry = json!({
+        "docId": "plan", "title": "The plan", "lastUpdated": "2026-01-01T00:00:00.000Z",
+        "updatedBy": "codex:s",
+    });
+    let listed = json!({"count": 1, "docs": [entry], "more": true});
+    let mut document = entry.clone();
+    document["content"] = json!("# Plan");
+    document["stale"] = json!(true);
+    let missing = ApiError::new(ErrorCode::NotFound, "no document \"none\"");
+    let acts = || {
+        vec![
+            Act::Result(listed.clone()),
+            Act::Result(document.clone()),
+            Act::Refuse(missing.clone()),
+            Act::Refuse(ApiError::rate_limit(2)),
+        ]
+    };
+    for stateless in [false, true] {
+        let node = FakeNode::start(data.path(), acts()).await;
+        let mut client = if stateless {
+            RawClient::start(options(data.path()))
+        } else {
+            RawClient::initialized(options(data.path()), "2025-11-25").await
+        };
+        let asked = |mut params: Value| {
+            if stateless {
+                params["_meta"] = meta(&json!({}));
+            }
+            params
+        };
+        let cursor = json!({"cursor": "documents/other"});
+        let list = client.ask("resources/list", asked(cursor)).await;
+        assert_eq!(list["result"]["nextCursor"], "documents/plan", "{list}");
+        let resources = list["result"]["resources"].as_array().unwrap();
+        assert_eq!(resources.len(), 1, "the strategy stands on the first page alone");
+        assert_eq!(resources[0]["uri"], "nexus://documents/plan");
+        let read =
+            client.ask("resources/read", asked(json!({"uri": "nexus://documents/plan"}))).await;
+        let contents = &read["result"]["contents"][0];
+        assert_eq!(
+            (&contents["text"], &contents["mimeType"]),
+            (&json!("# Plan"), &json!("text/markdown"))
+        );
+        assert_eq!(contents["_meta"]["nexus/stale"], true, "{read}");
+        let uri = json!({"uri": "nexus://documents/none"});
+        let answer = client.ask("resources/read", asked(uri.clone())).await;
+        assert_eq!(answer["error"]["code"], if stateless { -32602 } else { -32002 }, "{answer}");
+        let answer = client.ask("resources/read", asked(uri)).await;
+        assert_eq!(answer["error"]["data"], json!({"code": "rate_limited", "retryAfter": 2}));
+        let answer = client.ask("resources/list", asked(json!({"cursor": "what"}))).await;
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+        let templates = client.ask("resources/templates/list", asked(json!({}))).await;
+        let first = &templates["result"]["resourceTemplates"][0];
+        assert_eq!(first["uriTemplate"], "nexus://documents/{docId}", "{templates}");
+        let prompts = client.ask("prompts/list", asked(json!({}))).await;
+        assert_eq!(prompts["result"]["prompts"][0]["name"], "use-nexus");
+        let prompt = client.ask("prompts/get", asked(json!({"name": "use-nexus"}))).await;
+        let said = prompt["result"]["messages"][0]["content"]["text"].as_str().unwrap();
+        assert!(said.len() <= 2_000 && said.contains("send_message"), "{said}");
+        let answer = client.ask("prompts/get", asked(json!({"name": "other"}))).await;
+        let words = "unknown prompt \"other\": the prompts are use-nexus";
+        assert_eq!(answer["error"]["message"], words);
+        client.close().await;
+        let calls = node.calls();
+        let tools: Vec<&Value> = calls.iter().map(|call| &call["tool"]).collect();
+        assert_eq!(
+            json!(tools),
+            json!(["list_global_docs", "get_global_doc", "get_global_doc", "get_global_doc"])
+        );
+        assert_eq!(calls[0]["args"], json!({"before": "other"}));
+    }
+}
+
+#[tokio::test]
 async fn a_call_carries_who_calls_from_where_and_one_id() {
     let data = tempfile::tempdir().unwrap();
     let node = FakeNode::start(data.path(), vec![Act::Result(sent())]).await;
@@ -269,7 +345,14 @@ async fn every_fault_is_answered(client: &mut RawClient, more: &Value) {
         ("tools/call", json!({"name": "peers", "arguments": 1}), -32602, "params.arguments is 1"),
         ("tools/nothing", json!({}), -32601, "method not found: tools/nothing; this server has"),
         // One that rmcp knows and this server does not have.
-        ("prompts/list", json!({}), -32601, "method not found: prompts/list; this server has"),
+        (
+            "completion/complete",
+            json!({
+                "ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "a", "value": "b"},
+            }),
+            -32601,
+            "method not found: completion/complete; this server has",
+        ),
     ] {
         let mut params = params;
         params["_meta"] = more.clone();
