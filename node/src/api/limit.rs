@@ -1,15 +1,22 @@
 //! How often a caller may call: token buckets, one a caller and one an address.
 
+use std::hash::Hash;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use governor::clock::{Clock as _, DefaultClock};
-use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use governor::{DefaultKeyedRateLimiter, NotUntil, Quota, RateLimiter};
 use nexus_contract::ApiError;
+
+/// The limits' own time.
+type Instant = <DefaultClock as governor::clock::Clock>::Instant;
 
 /// An address may carry several callers.
 const CALLERS_PER_ADDRESS: u32 = 5;
-/// So many buckets are kept before full ones are thrown away; a full one is as good as none.
+/// So many buckets of a kind are kept before full ones are thrown away, as good as none. Who makes
+/// up callers faster than their buckets fill has as many more looked through only when they have
+/// doubled, so that a call costs the same in the long run.
 const BUCKETS_MAX: usize = 4_096;
 
 /// The buckets.
@@ -21,8 +28,32 @@ pub(crate) struct Limiter {
 
 #[derive(Debug)]
 struct Buckets {
-    callers: DefaultKeyedRateLimiter<String>,
-    addresses: DefaultKeyedRateLimiter<IpAddr>,
+    callers: Kind<String>,
+    addresses: Kind<IpAddr>,
+}
+
+/// The buckets of one kind of key.
+#[derive(Debug)]
+struct Kind<K: Clone + Eq + Hash> {
+    buckets: DefaultKeyedRateLimiter<K>,
+    /// How many there may be before the next sweep.
+    sweep_over: AtomicUsize,
+}
+
+impl<K: Clone + Eq + Hash> Kind<K> {
+    fn new(quota: Quota) -> Self {
+        Self { buckets: RateLimiter::keyed(quota), sweep_over: AtomicUsize::new(BUCKETS_MAX) }
+    }
+
+    /// Takes one out of a bucket.
+    fn take(&self, key: &K) -> Result<(), NotUntil<Instant>> {
+        if self.buckets.len() > self.sweep_over.load(Ordering::Relaxed) {
+            self.buckets.retain_recent();
+            let next = self.buckets.len().saturating_mul(2).max(BUCKETS_MAX);
+            self.sweep_over.store(next, Ordering::Relaxed);
+        }
+        self.buckets.check_key(key)
+    }
 }
 
 impl Limiter {
@@ -34,8 +65,8 @@ impl Limiter {
             Some(Quota::per_second(rate).allow_burst(burst))
         };
         let buckets = quota(1).zip(quota(CALLERS_PER_ADDRESS)).map(|(caller, address)| Buckets {
-            callers: RateLimiter::keyed(caller),
-            addresses: RateLimiter::keyed(address),
+            callers: Kind::new(caller),
+            addresses: Kind::new(address),
         });
         Self { clock: DefaultClock::default(), buckets }
     }
@@ -47,23 +78,15 @@ impl Limiter {
     /// `rate_limited` with the seconds to wait.
     pub(crate) fn take(&self, caller: &str, address: IpAddr) -> Result<(), ApiError> {
         let Some(Buckets { callers, addresses }) = &self.buckets else { return Ok(()) };
-        if callers.len() > BUCKETS_MAX {
-            callers.retain_recent();
-        }
-        if addresses.len() > BUCKETS_MAX {
-            addresses.retain_recent();
-        }
-        callers.check_key(&caller.to_owned()).map_err(|early| self.refused(&early))?;
-        if address.to_canonical().is_loopback() {
+        callers.take(&caller.to_owned()).map_err(|early| self.refused(&early))?;
+        let address = address.to_canonical();
+        if address.is_loopback() {
             return Ok(());
         }
-        addresses.check_key(&address).map_err(|early| self.refused(&early))
+        addresses.take(&address).map_err(|early| self.refused(&early))
     }
 
-    fn refused(
-        &self,
-        early: &governor::NotUntil<<DefaultClock as governor::clock::Clock>::Instant>,
-    ) -> ApiError {
+    fn refused(&self, early: &NotUntil<Instant>) -> ApiError {
         let wait = early.wait_time_from(self.clock.now());
         let seconds = wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).max(1);
         ApiError::rate_limit(seconds)
@@ -72,6 +95,8 @@ impl Limiter {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use nexus_contract::ErrorCode;
 
@@ -100,6 +125,34 @@ mod tests {
         assert!(limiter.take("f", far).is_err());
         limiter.take("f", LOCAL).unwrap_err();
         limiter.take("g", LOCAL).unwrap();
+    }
+
+    #[test]
+    fn an_address_is_one_however_it_is_written() {
+        let limiter = Limiter::new(1, 1);
+        for (caller, far) in ["a", "b", "c", "d", "e"].into_iter().zip(["10.0.0.9"; 5]) {
+            limiter.take(caller, far.parse().unwrap()).unwrap();
+        }
+        assert!(limiter.take("f", "::ffff:10.0.0.9".parse().unwrap()).is_err());
+    }
+
+    #[test]
+    fn made_up_keys_are_swept_when_they_have_doubled() {
+        let fill = |quota: Quota, keys: usize| {
+            let kind = Kind::new(quota);
+            for key in 0..keys {
+                kind.take(&key).unwrap();
+            }
+            (kind.buckets.len(), kind.sweep_over.load(Ordering::Relaxed))
+        };
+        let keys = BUCKETS_MAX + 1;
+        // None of these is full again in the time of a test, so that all stay.
+        let slow = Quota::with_period(Duration::from_secs(3_600)).unwrap();
+        assert_eq!(fill(slow, keys), (keys, BUCKETS_MAX));
+        assert_eq!(fill(slow, keys + 1), (keys + 1, 2 * keys));
+        // These are at once.
+        let (left, over) = fill(Quota::per_second(NonZeroU32::new(1_000_000).unwrap()), 4 * keys);
+        assert!(left <= keys && over == BUCKETS_MAX, "{left} {over}");
     }
 
     #[test]

@@ -39,7 +39,7 @@ impl Shared {
         call: ToolCall,
         from: IpAddr,
     ) -> Result<Map<String, Value>, ApiError> {
-        self.limiter.take(&caller::bucket(&call), from)?;
+        self.limiter.take(&caller::bucket(&call, from), from)?;
         let tool = nexus_contract::catalog::find(&call.tool).map_or("unknown", |spec| spec.name);
         let since = Instant::now();
         let outcome = self.node.service.call(call).await;

@@ -4,6 +4,8 @@
 //! beside the call; a use of a tool that Claude Code names says nothing before hooks bind it, so
 //! such a call counts as its instance. Between machines the node's certificate speaks.
 
+use std::net::IpAddr;
+
 use nexus_contract::chat::Identity;
 use nexus_contract::http::{Caller, ToolCall};
 use nexus_contract::ids;
@@ -67,12 +69,13 @@ pub(crate) fn who(call: &ToolCall, node: NodeId) -> Result<Option<Who>, Violatio
     Ok(Some(Who { id, client: Client::Instance, incarnation, cwd }))
 }
 
-/// Returns whose bucket a call is taken from.
-pub(crate) fn bucket(call: &ToolCall) -> String {
+/// Returns whose bucket a call is taken from: the conversation's, else the instance's, else the
+/// one of all callers of an address that name nobody. No instance has a colon in its id.
+pub(crate) fn bucket(call: &ToolCall, from: IpAddr) -> String {
     let name = match (&call.caller, &call.instance_id) {
-        (Some(Caller::Codex { session_id }), _) => session_id,
-        (_, Some(instance)) => instance,
-        (_, None) => return String::new(),
+        (Some(Caller::Codex { session_id }), _) => format!("codex:{session_id}"),
+        (_, Some(instance)) => instance.clone(),
+        (_, None) => return format!("address:{}", from.to_canonical()),
     };
     name.chars().take(BUCKET_CHARS_MAX).collect()
 }
@@ -113,6 +116,16 @@ mod tests {
         };
         let claude = who(&claude, 7).unwrap().unwrap();
         assert_eq!((claude.id.as_str(), claude.identity()), ("mcp-a-n7", Identity::Instance));
+    }
+
+    #[test]
+    fn everybody_has_a_bucket_of_its_own() {
+        let from = "::ffff:10.0.0.9".parse().unwrap();
+        let of = |instance, codex| bucket(&call(instance, true, codex), from);
+        assert_eq!(of(Some("a"), None), "a");
+        assert_eq!(of(Some("a"), Some("a")), "codex:a");
+        assert_eq!(of(None, None), "address:10.0.0.9");
+        assert_eq!(of(Some(&"x".repeat(999)), None).len(), BUCKET_CHARS_MAX);
     }
 
     #[test]
