@@ -41,6 +41,21 @@ pub fn scratch() -> PathBuf {
     folder
 }
 
+/// Returns where `ops/test --clients` installs what is not ours: what the variable says, else a
+/// folder of that name in the cache.
+///
+/// # Errors
+/// When there is no cache.
+pub fn installed(variable: &str, name: &str) -> Result<PathBuf, String> {
+    let cache = || {
+        let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+        let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
+        Some(base.or_else(home)?.join("nexus").join(name))
+    };
+    let given = std::env::var_os(variable).map(PathBuf::from);
+    given.or_else(cache).ok_or_else(|| "there is no home folder".to_owned())
+}
+
 /// Returns the build's folder that the running test is in.
 fn profile_folder() -> PathBuf {
     let own = std::env::current_exe().expect("a process knows its own program");

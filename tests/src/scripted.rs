@@ -31,13 +31,7 @@ impl Clients {
     /// # Errors
     /// What is missing, and what installs it.
     pub fn find() -> Result<Self, String> {
-        let cache = || {
-            let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-            let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
-            Some(base.or_else(home)?.join("nexus/clients"))
-        };
-        let given = std::env::var_os("NEXUS_TEST_CLIENTS").map(PathBuf::from);
-        let folder = given.or_else(cache).ok_or("there is no home folder")?;
+        let folder = command::installed("NEXUS_TEST_CLIENTS", "clients")?;
         let modules = folder.join("node_modules");
         let claude = modules.join("@anthropic-ai/claude-code-linux-x64/claude");
         let codex = find_file(&modules.join("@openai"), "codex");
