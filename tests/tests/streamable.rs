@@ -267,6 +267,29 @@ async fn who_may_not_ask_is_told_so() {
     }
 }
 
+/// What has no words over standard input has some over HTTP.
+async fn has_words_of_its_own(node: &Node, client: &Client<'_>) {
+    let stateless = Client::new(node, WIRES[1]);
+    let unknown = r#"{"jsonrpc":"2.0","id":7,"method":"tools/nothing"}"#;
+    for (request, status, words) in [
+        (client.post(""), 400, "the body is empty"),
+        (client.post(vec![b' '; 6 * 1024 * 1024 + 1]), 413, "message is over 6291456 bytes"),
+        (client.post("[".repeat(10_000)), 400, "recursion limit"),
+        (stateless.post(unknown), 404, "method not found: tools/nothing; this server has"),
+        (instead(client.request("ping", json!({})), "accept", "text/html"), 406, "Not Acceptable"),
+        (
+            instead(client.request("ping", json!({})), "mcp-protocol-version", "1999-01-01"),
+            400,
+            "Unsupported MCP-Protocol-Version",
+        ),
+    ] {
+        let (found, answer) = read(request).await;
+        let said = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
+        assert_eq!(found, status, "{said}");
+        assert!(said.contains(words), "{said}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_read_is_answered_as_over_standard_input() {
     let node = Node::found("strict").await;
@@ -325,9 +348,10 @@ async fn what_cannot_be_read_is_answered_as_over_standard_input() {
     for line in lines {
         let (status, answer) = read(client.post(line.to_owned())).await;
         assert!(matches!(status, 200 | 400), "{line}: {status}");
-        match answer {
-            Value::Array(answers) => far.extend(answers),
-            answer => far.push(answer),
+        if let Value::Array(answers) = answer {
+            far.extend(answers);
+        } else {
+            far.push(answer);
         }
     }
     // rmcp answers out of order.
@@ -336,26 +360,7 @@ async fn what_cannot_be_read_is_answered_as_over_standard_input() {
         answers
     };
     assert_eq!(sorted(far), sorted(near));
-    // What has no words over standard input has some here.
-    let stateless = Client::new(&node, WIRES[1]);
-    let unknown = r#"{"jsonrpc":"2.0","id":7,"method":"tools/nothing"}"#;
-    for (request, status, words) in [
-        (client.post(""), 400, "the body is empty"),
-        (client.post(vec![b' '; 6 * 1024 * 1024 + 1]), 413, "message is over 6291456 bytes"),
-        (client.post("[".repeat(10_000)), 400, "recursion limit"),
-        (stateless.post(unknown), 404, "method not found: tools/nothing; this server has"),
-        (instead(client.request("ping", json!({})), "accept", "text/html"), 406, "Not Acceptable"),
-        (
-            instead(client.request("ping", json!({})), "mcp-protocol-version", "1999-01-01"),
-            400,
-            "Unsupported MCP-Protocol-Version",
-        ),
-    ] {
-        let (found, answer) = read(request).await;
-        let said = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
-        assert_eq!(found, status, "{said}");
-        assert!(said.contains(words), "{said}");
-    }
+    has_words_of_its_own(&node, &client).await;
     assert!(node.http().history().await.unwrap().is_empty());
 }
 

@@ -350,6 +350,13 @@ async fn without_a_majority_tasks_are_read_as_they_were_and_not_changed() {
     assert!(text(&list["asOf"]).starts_with("20"), "{list}");
     let task = call(&one, &by, "get_task", json!({"taskId": "1"})).await;
     assert_eq!((&task["id"], &task["stale"]), (&json!("1"), &json!(true)));
+    // What is not known here may be new elsewhere.
+    let (code, said) = refused(&one, &by, "get_task", json!({"taskId": "2"})).await;
+    assert_eq!(code, "no_quorum");
+    assert!(
+        said.starts_with("taskId: task 2 is not known on this node, and no majority"),
+        "{said}"
+    );
     let limit = Duration::from_secs(15);
     let claim = json!({"taskId": "1", "status": "running", "expected_status": "pending"});
     let refusal = tokio::time::timeout(limit, refused(&one, &by, "update_task", claim)).await;

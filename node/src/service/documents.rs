@@ -57,7 +57,9 @@ pub(super) async fn get_global_doc(
             Ok(Some(GetGlobalDocOutput { entry: entry(&found), content }))
         })
         .await?;
-    let found = fresh.value.as_ref().ok_or_else(|| unknown("docId", &input.doc_id))?;
+    let is_stale = fresh.stale.is_some();
+    let absent = || absent(is_stale, "docId", &input.doc_id);
+    let found = fresh.value.as_ref().ok_or_else(absent)?;
     service.marks(about, &fresh).stamp(found)
 }
 
@@ -100,8 +102,9 @@ pub(super) async fn list_global_docs(
             Ok(Some((page, more)))
         })
         .await?;
-    let unknown = || unknown("before", input.before.as_deref().unwrap_or_default());
-    let (page, more) = fresh.value.as_ref().ok_or_else(unknown)?;
+    let is_stale = fresh.stale.is_some();
+    let absent = || absent(is_stale, "before", input.before.as_deref().unwrap_or_default());
+    let (page, more) = fresh.value.as_ref().ok_or_else(absent)?;
     let docs: Vec<DocumentEntry> = page.iter().map(entry).collect();
     let count = u32::try_from(docs.len()).unwrap_or(u32::MAX);
     service.marks(about, &fresh).stamp(&ListGlobalDocsOutput { count, docs, more: *more })
@@ -116,8 +119,8 @@ fn entry(document: &Document) -> DocumentEntry {
     }
 }
 
-fn unknown(field: &str, id: &str) -> ApiError {
-    errors::not_found(field, &format!("document {id}"), REMEDY)
+fn absent(is_stale: bool, field: &str, id: &str) -> ApiError {
+    errors::absent(is_stale, field, &format!("document {id}"), REMEDY)
 }
 
 fn done(about: &Call<'_>, committed: &Committed) -> Result<(), ApiError> {

@@ -12,6 +12,8 @@ use super::{Answer, Call, Service, errors, time};
 
 /// How many are listed unless the caller says.
 const LIMIT_DEFAULT: usize = 20;
+/// What to do about the id of a message that was not sent.
+const REMEDY: &str = "send and reply give the ids of those that were sent";
 /// What a wrong limit is answered with.
 pub(crate) const LIMIT: &str = "limit is no number of receipts: give 1 to 200";
 
@@ -47,7 +49,8 @@ pub(crate) async fn list(service: &Service, asked: &Asked) -> Answer {
     if fresh.value.is_empty()
         && let Some(message) = &asked.message
     {
-        return Err(unknown("message", message, &asked.of));
+        let what = format!("message {message} of {}", asked.of);
+        return Err(errors::absent(fresh.stale.is_some(), "message", &what, REMEDY));
     }
     let about = Call { tool: "receipts", who: None, request_id: None };
     let receipts = fresh.value.iter().map(shown).collect();
@@ -63,7 +66,7 @@ fn named(field: &str, asked: &Asked) -> Result<Option<u64>, ApiError> {
 
 fn unknown(field: &str, message: &str, of: &str) -> ApiError {
     let what = format!("message {message} of {of}");
-    errors::not_found(field, &what, "send and reply give the ids of those that were sent")
+    errors::not_found(field, &what, REMEDY)
 }
 
 fn shown(receipt: &mail::Receipt) -> ReceiptView {

@@ -78,7 +78,10 @@ pub(super) async fn create_task(
 pub(super) async fn get_task(service: &Service, about: &Call<'_>, input: &GetTaskInput) -> Answer {
     let id = number("taskId", &input.task_id)?;
     let fresh = service.read(|view| tasks::task(view, id)).await?;
-    let row = fresh.value.as_ref().ok_or_else(|| unknown("taskId", &input.task_id))?;
+    let row = fresh.value.as_ref().ok_or_else(|| {
+        let what = format!("task {}", input.task_id);
+        errors::absent(fresh.stale.is_some(), "taskId", &what, REMEDY)
+    })?;
     service.marks(about, &fresh).stamp(&shown(row)?)
 }
 
@@ -194,25 +197,16 @@ async fn after(
         errors::done_and_not_shown(&text, about.request_id)
     };
     let look = |view: &nexus_raft::View<'_>| tasks::task(view, changed.id);
-    if changed.committed.applied_here {
-        let row = service.cluster.look(look).map_err(|error| errors::read(&error))?;
-        return Ok((shown(&row.ok_or_else(half_known)?)?, ReadMarks::default()));
-    }
-    let fresh = service.read(look).await?;
-    if fresh.applied >= changed.committed.index {
-        let row = fresh.value.ok_or_else(half_known)?;
-        return Ok((shown(&row)?, ReadMarks::default()));
+    let looked = service.after(about, &changed.committed, look).await?;
+    if looked.has_it {
+        return Ok((shown(&looked.value.ok_or_else(half_known)?)?, looked.marks));
     }
     let who = about.who()?;
     let name = service.cluster.look(|view| conversation(view, &who.id));
     let name = name.map_err(|error| errors::read(&error))?.map(|known| known.name);
     let by = Signature { id: who.id.clone(), name: name.unwrap_or_default() };
-    let mut marks = service.marks(about, &fresh);
-    // It is here because this call says it; what else the state says is as old as it says.
-    marks.missing_your_write = None;
-    marks.applied_here = Some(false);
-    let row = put(fresh.value, &by).ok_or_else(half_known)?;
-    Ok((shown(&row)?, marks))
+    let row = put(looked.value, &by).ok_or_else(half_known)?;
+    Ok((shown(&row)?, looked.marks))
 }
 
 /// Puts a change on a task as it was known before.
