@@ -49,7 +49,7 @@ impl Sdks {
         self.modules.join(".bin/node")
     }
 
-    /// Returns the command of a client of that SDK, that wire and that server: `tests/clients/sdk.*`
+    /// Returns the command of a client of that SDK, wire and server: `tests/clients/sdk.*`
     /// say what a target is and what they print.
     pub fn client(&self, sdk: Sdk, wire: &str, target: &Value) -> Command {
         let programs = concat!(env!("CARGO_MANIFEST_DIR"), "/clients");

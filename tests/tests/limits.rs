@@ -1,5 +1,5 @@
 //! How often a caller may call: by HTTP with a status and a time to wait, over MCP in words.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "all of this file is a test")]
+#![expect(clippy::unwrap_used, reason = "all of this file is a test")]
 
 use nexus_tests::call::Speaker;
 use nexus_tests::process::{LIMIT, Node, Setup};

@@ -72,28 +72,28 @@ async fn the_list_and_the_calls_keep_to_the_set() {
     assert_eq!(node.calls().len(), 2, "what is not in the set reaches no node");
 }
 
-#[tokio::test]
-async fn resources_and_the_prompt_are_served_on_both_wires() {
-    let data = tempfile::tempdir().unwrap();
+/// A node that lists a document, gives it, does not have another one, and has enough then.
+fn acts_with_a_document() -> Vec<Act> {
     let entry = json!({
         "docId": "plan", "title": "The plan", "lastUpdated": "2026-01-01T00:00:00.000Z",
         "updatedBy": "codex:s",
     });
-    let listed = json!({"count": 1, "docs": [entry], "more": true});
     let mut document = entry.clone();
     document["content"] = json!("# Plan");
     document["stale"] = json!(true);
-    let missing = ApiError::new(ErrorCode::NotFound, "no document \"none\"");
-    let acts = || {
-        vec![
-            Act::Result(listed.clone()),
-            Act::Result(document.clone()),
-            Act::Refuse(missing.clone()),
-            Act::Refuse(ApiError::rate_limit(2)),
-        ]
-    };
+    vec![
+        Act::Result(json!({"count": 1, "docs": [entry], "more": true})),
+        Act::Result(document),
+        Act::Refuse(ApiError::new(ErrorCode::NotFound, "no document \"none\"")),
+        Act::Refuse(ApiError::rate_limit(2)),
+    ]
+}
+
+#[tokio::test]
+async fn resources_and_the_prompt_are_served_on_both_wires() {
+    let data = tempfile::tempdir().unwrap();
     for stateless in [false, true] {
-        let node = FakeNode::start(data.path(), acts()).await;
+        let node = FakeNode::start(data.path(), acts_with_a_document()).await;
         let mut client = if stateless {
             RawClient::start(options(data.path()))
         } else {

@@ -180,7 +180,7 @@ fn sender(
         ApiError::new(ErrorCode::BadRequest, text)
     })?;
     let call = asked(what, query)?;
-    shared.limiter.take(&caller::bucket(&call), peer.ip())?;
+    shared.limiter.take(&caller::bucket(&call, peer.ip()), peer.ip())?;
     let invalid = |violation| ApiError::invalid_arguments(what, violation);
     let who = caller::who(&call, shared.node.cluster.node()).map_err(invalid)?;
     let who = who.ok_or_else(|| {

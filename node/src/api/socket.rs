@@ -1,7 +1,8 @@
 //! The sockets of HTTP: they know which answers are written.
 //!
 //! An answer is written when hyper has flushed what follows its last byte; what the kernel does
-//! with it then nobody knows. A socket that closes before loses the answers that are still on their way.
+//! with it then nobody knows. A socket that closes before loses the answers that are still on their
+//! way.
 
 use std::io;
 use std::net::SocketAddr;
