@@ -133,6 +133,7 @@ impl App {
             metrics,
             name: std::sync::Mutex::new(name),
             ready: std::sync::atomic::AtomicBool::new(false),
+            looked: std::sync::Mutex::default(),
             stop,
             stopping: CancellationToken::new(),
         };

@@ -48,7 +48,7 @@ pub use compare::Difference;
 pub use identity::{InviteCode, InviteError, InviteRole};
 pub use machine::Hint;
 pub use nexus_domain::command::{Role, Timing};
-pub use open::{Config, Folder, OpenError, Start, give_up, inspect};
+pub use open::{Config, Folder, OpenError, Start, give_up_join, inspect};
 pub use pace::Slowest;
 pub use propose::{Committed, ProposeError, Request};
 pub use read::{Fresh, ReadError, Stale};

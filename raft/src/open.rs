@@ -296,7 +296,7 @@ async fn join(
         Err(OpenError::Refused(_)) => take_back(&config.data, before).map_err(OpenError::from),
         // Nothing was sent now; an earlier try may have been.
         Err(OpenError::Unreachable(JoinError::WrongAuthority { .. })) => {
-            give_up(&config.data).map(drop)
+            give_up_join(&config.data).map(drop)
         }
         Ok(_) | Err(_) => Ok(()),
     };
@@ -324,7 +324,7 @@ fn begun(earlier: Option<JoiningFile>, invite: &str) -> JoiningFile {
 ///
 /// # Errors
 /// When the folder cannot be read or written.
-pub fn give_up(data: &Path) -> Result<bool, OpenError> {
+pub fn give_up_join(data: &Path) -> Result<bool, OpenError> {
     if let Some(file) = read_file::<JoiningFile>(&data.join(JOINING))?.filter(|it| it.untold) {
         take_back(data, file.before)?;
     }
@@ -420,10 +420,10 @@ mod tests {
         {
             let folder = tempfile::tempdir().unwrap();
             let data = folder.path();
-            assert!(give_up(data).unwrap(), "an empty folder stays empty");
+            assert!(give_up_join(data).unwrap(), "an empty folder stays empty");
             let before = before.map(str::to_owned);
             write(data, &JoiningFile { invite: "new".into(), before: before.clone(), untold });
-            assert_eq!(give_up(data).unwrap(), is_empty, "{before:?} {untold}");
+            assert_eq!(give_up_join(data).unwrap(), is_empty, "{before:?} {untold}");
             assert_eq!(data.join(KEY_FILE).exists(), !is_empty, "{before:?} {untold}");
             // The key may be a member's by the earlier invite.
             let left = joining(data).map(|file| (file.invite, file.untold));
@@ -460,7 +460,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let bytes = seal(&Before { invite: "one", before: None });
         write_file(&folder.path().join(JOINING), &bytes).unwrap();
-        assert!(!give_up(folder.path()).unwrap());
+        assert!(!give_up_join(folder.path()).unwrap());
         assert!(!joining(folder.path()).unwrap().untold);
     }
 }

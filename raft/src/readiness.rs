@@ -4,10 +4,7 @@ use crate::cluster::Cluster;
 
 impl Cluster {
     /// Returns why writes and fresh reads fail at present, and what to do about it; `None` while a
-    /// leader with a quorum was at work a moment ago, as far as this node knows.
-    ///
-    /// Asking does not wait. While there is trouble, each call also looks beside whether it is
-    /// over: no other call may come by which this node would find out.
+    /// leader with a quorum was at work a moment ago, as far as this node knows. It asks nobody.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
         let core = &self.core;
@@ -15,7 +12,12 @@ impl Cluster {
         if core.cluster_works() && !core.hopeless() && core.refused().is_none() {
             return None;
         }
-        core.probe();
         Some(core.who_is_missing())
+    }
+
+    /// Looks whether a leader answers again, without waiting for it: [`Self::trouble`] would else go
+    /// on until somebody reads or writes.
+    pub fn look_for_leader(&self) {
+        self.core.probe();
     }
 }

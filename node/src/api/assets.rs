@@ -69,7 +69,7 @@ pub(super) async fn put(
     let sender = sender(&shared, SEND, query, peer)?;
     let node = &shared.node;
     let work = async {
-        node.service.has_project(&place).await?;
+        node.service.takes_files(&place).await?;
         let spooled = shared.spool.keep(body.into_data_stream(), length(&headers)).await?;
         let stored = node.service.put_asset(&sender, &place, spooled.file).await;
         drop(spooled.place);

@@ -302,7 +302,7 @@ impl Parts<'_> {
     async fn join(&self, code: &InviteCode, out: &mut Out) -> Result<Cluster, EntryError> {
         let joined = self.stop.run_until_cancelled(self.ask_to_join(code, out)).await;
         joined.unwrap_or_else(|| {
-            let given_up = nexus_raft::give_up(self.config.folder.path());
+            let given_up = nexus_raft::give_up_join(self.config.folder.path());
             let taken_back = given_up.unwrap_or_else(|error| {
                 tracing::warn!("the join could not be taken back: {}", chain(&error));
                 false

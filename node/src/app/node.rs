@@ -9,6 +9,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use nexus_contract::{ApiError, ErrorCode};
 use nexus_domain::cluster;
 use nexus_raft::{Cluster, ReadError};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::lan::Lan;
@@ -18,6 +19,8 @@ use crate::service::Service;
 const FIRST_READ: Duration = Duration::from_secs(5);
 /// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(100);
+/// How often it is looked whether a leader answers again, while somebody asks.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// How long the own name is waited for at the start: a new cluster needs a moment to know itself.
 const NAME_LIMIT: Duration = Duration::from_secs(3);
 
@@ -35,6 +38,8 @@ pub(crate) struct Node {
     pub(super) name: Mutex<String>,
     /// A linearizable read has succeeded since the start.
     pub(super) ready: AtomicBool,
+    /// When it was last looked whether a leader answers again.
+    pub(super) looked: Mutex<Option<Instant>>,
     /// Somebody asked for the end.
     pub(super) stop: CancellationToken,
     /// The end has begun.
@@ -62,11 +67,22 @@ impl Node {
             return Some(ApiError::new(ErrorCode::Starting, text).with_retry_after(1));
         }
         let trouble = self.cluster.trouble()?;
+        self.look_again();
         let text = format!(
             "no majority of the voters answers: {trouble}; reads answer from what this node knows, \
              and nothing can be written"
         );
         Some(ApiError::new(ErrorCode::NoQuorum, text).with_retry_after(1))
+    }
+
+    /// Looks whether the trouble is over: perhaps no call comes by which this node would find out.
+    fn look_again(&self) {
+        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        // Anybody on this machine may ask, as often as it likes.
+        if looked.is_none_or(|at| at.elapsed() >= LOOK_AGAIN) {
+            *looked = Some(Instant::now());
+            self.cluster.look_for_leader();
+        }
     }
 
     /// Returns whether the end has begun.

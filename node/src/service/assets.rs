@@ -144,11 +144,15 @@ impl Service {
     /// Checks that there is such a project, before a long file is sent for nothing.
     ///
     /// # Errors
-    /// It does not exist.
-    pub(crate) async fn has_project(&self, place: &Place) -> Result<(), ApiError> {
+    /// It does not exist, or no majority answers.
+    pub(crate) async fn takes_files(&self, place: &Place) -> Result<(), ApiError> {
         let fresh = self.read(|view| exists(view, &place.project)).await?;
-        // Where no majority answers, it may exist elsewhere: the log will tell.
-        if fresh.value || fresh.stale.is_some() { Ok(()) } else { Err(place.no_project()) }
+        if fresh.stale.is_some() {
+            let text = "no majority of the voters answers, so no file is taken: nexus status shows \
+                        who is missing; nothing was stored";
+            return Err(ApiError::new(ErrorCode::NoQuorum, text).with_retry_after(2));
+        }
+        if fresh.value { Ok(()) } else { Err(place.no_project()) }
     }
 
     /// Stores a file that was sent.

@@ -56,7 +56,7 @@ pub(super) struct Patience {
     whole: Duration,
     /// For a place, and for a slow member.
     step: Duration,
-    /// For a leader, beyond what every write waits for one.
+    /// For a leader, once it has begun, beyond what every write waits for one.
     leader: Duration,
 }
 
@@ -149,9 +149,9 @@ impl Bringer<'_> {
             let mut open = self.begin(&ids).await?;
             self.send(&mut open).await?;
             let command = last(open.number());
-            match self.propose(ids.end, &command).await? {
+            match self.propose(ids.end, &command, self.patience.leader).await? {
                 Ok(committed) => {
-                    open.is_used();
+                    open.settled();
                     return Ok(committed);
                 }
                 // It is over: given up by whoever brought it, or with what it was for.
@@ -159,7 +159,7 @@ impl Bringer<'_> {
                 Err(ProposeError::Unknown { missing, .. }) => {
                     return Err(unknown(self.about, missing));
                 }
-                Err(error) => return Err(self.refused(error)),
+                Err(error) => return Err(self.not_stored(error)),
             }
         }
         let text = "requestId: what this call brought was given up each time, and nothing was \
@@ -176,7 +176,7 @@ impl Bringer<'_> {
         });
         loop {
             self.wait_for_place().await?;
-            match self.propose(ids.begin.clone(), &command).await? {
+            match self.propose(ids.begin.clone(), &command, Duration::ZERO).await? {
                 Ok(Committed { reply: Reply::Uploading { upload, .. }, .. }) => {
                     return Ok(Open::new(self.service, self.about.who()?, upload));
                 }
@@ -199,7 +199,7 @@ impl Bringer<'_> {
             let bytes = self.coming.chunk(place).await?;
             let upload = open.number();
             let command = Command::Project(ProjectCommand::UploadChunk { upload, place, bytes });
-            match self.propose(None, &command).await? {
+            match self.propose(None, &command, self.patience.leader).await? {
                 Ok(Committed { reply: Reply::Uploading { next: then, .. }, .. }) => {
                     moved = Instant::now();
                     next = Some(then);
@@ -229,7 +229,7 @@ impl Bringer<'_> {
         let number = open.number();
         let fresh = self.service.read(|view| bodies::upload(view, number)).await?;
         if fresh.value.is_none() && fresh.stale.is_none() {
-            open.is_used();
+            open.settled();
         }
         Ok(fresh.value.map(|upload| upload.next()))
     }
@@ -283,20 +283,22 @@ impl Bringer<'_> {
         Ok(moving >= limits::UPLOADS_MOVING_MAX)
     }
 
-    /// Puts a command into the log, and asks again while there is no leader, or its outcome is not
-    /// known, and time remains.
+    /// Puts a command into the log, and asks again while there is no leader, for so long, or while
+    /// its outcome is not known and time remains.
     async fn propose(
         &self,
         mut id: Option<String>,
         command: &Command,
+        patience: Duration,
     ) -> Result<Result<Committed, ProposeError>, ApiError> {
         let since = Instant::now();
         loop {
-            let error = match self.service.offer(&self.steps, id.clone(), command).await? {
+            let outcome = self.service.offer(&self.steps, id.clone(), command).await;
+            let error = match outcome.map_err(|refusal| self.to_be_repeated(refusal))? {
                 Ok(committed) => return Ok(Ok(committed)),
                 Err(error) => error,
             };
-            let is_patient = since.elapsed() < self.patience.leader;
+            let is_patient = since.elapsed() < patience;
             match &error {
                 // The same command under the same id has one effect.
                 ProposeError::Unknown { request, .. } if self.has_time() => {
@@ -337,6 +339,11 @@ impl Bringer<'_> {
         if let Some(what) = refusal.message.strip_prefix("size: ") {
             refusal.message = format!("{}: {what}", self.coming.field);
         }
+        self.to_be_repeated(refusal)
+    }
+
+    /// Names the id to repeat the call with, in a refusal that may pass.
+    fn to_be_repeated(&self, mut refusal: ApiError) -> ApiError {
         match self.about.request_id {
             Some(id) if refusal.code.may_pass() => {
                 refusal.message.push_str(&format!("; call again with request id {id}"));

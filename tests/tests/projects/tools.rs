@@ -5,7 +5,8 @@ use nexus_tests::process::{LIMIT, Node, every_role, text, three_voters};
 use nexus_tests::wait;
 use serde_json::{Value, json};
 
-use super::{bytes, call, get, make, manifest, refused, worker};
+use super::files::{fetch, put};
+use super::{bytes, call, get, make, manifest, refused};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_tool_of_projects_works_from_every_role() {
@@ -210,7 +211,9 @@ async fn long_notes_are_one_change_however_often_they_are_sent() {
 async fn without_a_majority_projects_are_shown_as_stale_and_not_changed() {
     let [one, two, three] = three_voters(["one", "two", "three"]).await;
     make(&one, &manifest("web_shop")).await;
-    call(&one, "get_project", json!({"projectId": "web_shop"})).await;
+    let file = bytes(100_000, 13);
+    put(&two, ("web_shop", "a"), file.clone(), None).await.unwrap();
+    fetch(&one, "web_shop", "a").await;
     two.freeze();
     three.freeze();
     for (tool, args) in [
@@ -224,6 +227,11 @@ async fn without_a_majority_projects_are_shown_as_stale_and_not_changed() {
     }
     let (code, said) = refused(&one, "get_project", json!({"projectId": "web_none"})).await;
     assert!(code == "not_found" && said.contains("what this node knew last (as of "), "{said}");
+    let (headers, back) = fetch(&one, "web_shop", "a").await;
+    assert!(back == file && headers["nexus-stale"] == "true", "{headers:?}");
+    assert!(headers["nexus-as-of"].to_str().unwrap().ends_with('Z'), "{headers:?}");
+    let failed = put(&one, ("web_shop", "b"), file, None).await.unwrap_err();
+    assert!(failed.code() == "no_quorum" && failed.to_string().contains("no file is taken"));
     let long = json!({"manifest": manifest("web_shop"), "internalDocs": "x".repeat(100_000)});
     let who = As { instance: "writer", request: Some("r-2") };
     let failed = one.http().call("sync_project_assets", long.clone(), who).await.unwrap_err();
@@ -239,5 +247,4 @@ async fn without_a_majority_projects_are_shown_as_stale_and_not_changed() {
     })
     .await;
     assert_eq!(get(&two, "web_shop").await["internalDocs"], long["internalDocs"]);
-    let _ = worker(&one);
 }

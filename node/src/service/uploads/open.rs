@@ -14,13 +14,14 @@ pub(super) struct Open {
     number: u64,
     service: Service,
     owner: String,
-    is_used: bool,
+    /// Whether it is used, or over.
+    is_settled: bool,
 }
 
 impl Open {
     /// Makes it of the number of an upload that this caller has begun.
     pub(super) fn new(service: &Service, who: &Who, number: u64) -> Self {
-        Self { number, service: service.clone(), owner: who.id.clone(), is_used: false }
+        Self { number, service: service.clone(), owner: who.id.clone(), is_settled: false }
     }
 
     /// Returns its number.
@@ -29,14 +30,14 @@ impl Open {
     }
 
     /// Notes that there is nothing to abandon: it is used, or over.
-    pub(super) fn is_used(&mut self) {
-        self.is_used = true;
+    pub(super) fn settled(&mut self) {
+        self.is_settled = true;
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        if self.is_used {
+        if self.is_settled {
             return;
         }
         let (upload, actor) = (self.number, Actor::Conversation(self.owner.clone()));
