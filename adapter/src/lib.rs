@@ -21,6 +21,8 @@ mod beside;
 pub mod caller;
 pub mod client;
 pub mod endpoint;
+#[cfg(feature = "conformance")]
+mod fixtures;
 mod owed;
 mod prompts;
 mod resources;

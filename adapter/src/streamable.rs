@@ -56,9 +56,16 @@ pub struct Sender {
     pub instance: Option<String>,
 }
 
+/// What serves the requests.
+#[cfg(not(feature = "conformance"))]
+type Handler<N> = Server<Here<N>>;
+/// What serves the requests: in a test build, with the conformance suite's fixtures.
+#[cfg(feature = "conformance")]
+type Handler<N> = crate::fixtures::Mounted<Server<Here<N>>>;
+
 /// The MCP server of a node.
 pub struct Streamable<N: Node> {
-    service: StreamableHttpService<Server<Here<N>>, NeverSessionManager>,
+    service: StreamableHttpService<Handler<N>, NeverSessionManager>,
     owed: Arc<Owed>,
     set: Set,
 }
@@ -75,6 +82,8 @@ impl<N: Node> Streamable<N> {
         let owed = Arc::new(Owed::default());
         let here = Here { node, owed: Arc::clone(&owed), process: Process::random() };
         let server = Server::new(here, set);
+        #[cfg(feature = "conformance")]
+        let server = crate::fixtures::Mounted(server);
         // rmcp's own checks of Host and Origin know only fixed names: the node's guard knows every
         // address, and asks for the token too.
         let config = StreamableHttpServerConfig::default()
@@ -99,7 +108,7 @@ impl<N: Node> Streamable<N> {
     ) -> (Response<Body>, Delivery) {
         let (delivery, promise) = Delivery::begin(&self.owed);
         let stateless = is_stateless(&parts.headers);
-        let message = match line::read(body, self.set) {
+        let message = match line::read(body, self.set, stateless) {
             Read::Message(message) => message,
             Read::Answers(answers) => return (said(answers, body, stateless), delivery),
         };

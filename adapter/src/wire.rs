@@ -207,7 +207,7 @@ impl<R: AsyncRead + Unpin + Send> Transport<RoleServer> for Wire<R> {
                     return None;
                 }
             }
-            let read = line::read(&self.line, self.set);
+            let read = line::read(&self.line, self.set, false);
             self.line.clear();
             match read {
                 Read::Message(message) => {

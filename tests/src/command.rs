@@ -30,6 +30,22 @@ pub fn binary() -> PathBuf {
     binary
 }
 
+/// Returns the binary with the conformance suite's fixtures, beside the one under test.
+///
+/// # Errors
+/// When it is not there, with what builds it.
+pub fn conformance_binary() -> Result<PathBuf, String> {
+    let binary = profile_folder().join("nexus-conformance");
+    if binary.exists() {
+        return Ok(binary);
+    }
+    Err(format!(
+        "{} is not there: build it with `cargo build --features nexus-node/conformance --bin \
+         nexus-conformance`",
+        binary.display()
+    ))
+}
+
 /// Returns a folder for what tests leave behind when they fail; it is not under `/tmp`, where
 /// Codex refuses to make its helper programs.
 ///

@@ -36,6 +36,8 @@ pub struct Setup {
     pub data: Option<PathBuf>,
     /// What is logged.
     pub log: String,
+    /// The program; none is the one under test.
+    pub binary: Option<PathBuf>,
 }
 
 impl Default for Setup {
@@ -46,6 +48,7 @@ impl Default for Setup {
             namespace: None,
             data: None,
             log: "info".to_owned(),
+            binary: None,
         }
     }
 }
@@ -124,14 +127,22 @@ impl Node {
     /// When it does not become ready.
     pub async fn join(name: &str, inviter: &Node, role: &[&str]) -> Self {
         let mut node = Self::new(name);
+        node.join_at(inviter, role).await;
+        node
+    }
+
+    /// Lets a node that was made join by a code of `inviter`, as [`Self::join`].
+    ///
+    /// # Panics
+    /// When it does not become ready.
+    pub async fn join_at(&mut self, inviter: &Node, role: &[&str]) {
         let invite = inviter.invite(role).await;
         let mut arguments = vec!["--join".to_owned(), text(&invite["code"])];
         for address in invite["addresses"].as_array().into_iter().flatten() {
             arguments.extend(["--seed".to_owned(), text(address)]);
         }
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        node.start(&arguments).await;
-        node
+        self.start(&arguments).await;
     }
 
     /// Returns the node's name, as it asked for it.
@@ -346,13 +357,14 @@ impl Node {
 
     /// Returns the command of a `nexus` verb on this node, to be changed before it runs.
     pub fn command(&self, arguments: &[&str]) -> Command {
+        let binary = self.setup.binary.clone().unwrap_or_else(command::binary);
         let mut command = match &self.setup.namespace {
             Some(namespace) => {
                 let mut command = Command::new("ip");
-                command.args(["netns", "exec", namespace]).arg(command::binary());
+                command.args(["netns", "exec", namespace]).arg(binary);
                 command
             }
-            None => Command::new(command::binary()),
+            None => Command::new(binary),
         };
         command
             .args(arguments)

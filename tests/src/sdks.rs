@@ -1,10 +1,11 @@
 //! The official SDKs of MCP, as programs that are clients of nexus.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
 
+use crate::call::Http;
 use crate::command;
 
 /// The installed SDKs.
@@ -49,8 +50,31 @@ impl Sdks {
         self.modules.join(".bin/node")
     }
 
-    /// Returns the command of a client of that SDK, wire and server: `tests/clients/sdk.*`
-    /// say what a target is and what they print.
+    /// Returns the command that runs the conformance suite's server scenarios of a revision
+    /// against the `/mcp` of a node; `expected` names what fails, and `output` takes the results.
+    ///
+    /// # Errors
+    /// When the suite is not installed.
+    pub fn conformance(
+        &self,
+        http: &Http,
+        revision: &str,
+        expected: &Path,
+        output: &Path,
+    ) -> Result<Command, String> {
+        let suite = self.modules.join("@modelcontextprotocol/conformance/dist/index.js");
+        if !suite.exists() {
+            return Err(format!("{} is missing", suite.display()));
+        }
+        let mut command = Command::new(self.node());
+        command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/clients/conformance.mjs"));
+        command.arg(&self.modules).args([http.url(), &http.token(), revision]);
+        command.arg(expected).arg(output);
+        Ok(command)
+    }
+
+    /// Returns the command of a client of that SDK, that wire and that server:
+    /// `tests/clients/sdk.*` say what a target is and what they print.
     pub fn client(&self, sdk: Sdk, wire: &str, target: &Value) -> Command {
         let programs = concat!(env!("CARGO_MANIFEST_DIR"), "/clients");
         let mut command = match sdk {

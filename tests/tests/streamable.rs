@@ -229,6 +229,24 @@ async fn what_the_team_keeps_is_there_as_resources() {
         let answer = client.ask("resources/read", wrong).await;
         assert_eq!(answer["error"]["code"], -32602, "{answer}");
         assert!(answer["error"]["message"].as_str().unwrap().contains("docId"), "{answer}");
+        // Projects follow the documents.
+        let project = format!("web_{}", wire.replace('-', "_"));
+        let mut manifest = nexus_contract::testing::manifest();
+        manifest["id"] = json!(project);
+        let arguments = json!({"manifest": manifest, "internalDocs": "# Notes"});
+        let made = client.call("sync_project_assets", arguments, json!({})).await;
+        assert_eq!(made["isError"], false, "{made}");
+        let listed = client.ask("resources/list", json!({"cursor": "projects"})).await;
+        let uri = format!("nexus://projects/{project}");
+        let resources = listed["result"]["resources"].as_array().unwrap();
+        assert!(resources.iter().any(|resource| resource["uri"] == uri), "{listed}");
+        let read = client.ask("resources/read", json!({"uri": uri})).await;
+        let read = text(&read["result"]["contents"][0]["text"]);
+        let read: Value = serde_json::from_str(&read).unwrap();
+        assert_eq!(
+            (&read["manifest"]["id"], &read["internalDocs"]),
+            (&json!(project), &json!("# Notes"))
+        );
         let prompt = client.ask("prompts/get", json!({"name": "use-nexus"})).await;
         let said = &prompt["result"]["messages"][0]["content"]["text"];
         assert!(said.as_str().unwrap().contains("send_message"), "{prompt}");
@@ -264,29 +282,6 @@ async fn who_may_not_ask_is_told_so() {
     let port = http.url().rsplit(':').next().unwrap();
     for host in [format!("localhost:{port}"), format!("10.1.2.3:{port}")] {
         assert_eq!(read(list().header(HOST, host)).await.0, 200);
-    }
-}
-
-/// What has no words over standard input has some over HTTP.
-async fn has_words_of_its_own(node: &Node, client: &Client<'_>) {
-    let stateless = Client::new(node, WIRES[1]);
-    let unknown = r#"{"jsonrpc":"2.0","id":7,"method":"tools/nothing"}"#;
-    for (request, status, words) in [
-        (client.post(""), 400, "the body is empty"),
-        (client.post(vec![b' '; 6 * 1024 * 1024 + 1]), 413, "message is over 6291456 bytes"),
-        (client.post("[".repeat(10_000)), 400, "recursion limit"),
-        (stateless.post(unknown), 404, "method not found: tools/nothing; this server has"),
-        (instead(client.request("ping", json!({})), "accept", "text/html"), 406, "Not Acceptable"),
-        (
-            instead(client.request("ping", json!({})), "mcp-protocol-version", "1999-01-01"),
-            400,
-            "Unsupported MCP-Protocol-Version",
-        ),
-    ] {
-        let (found, answer) = read(request).await;
-        let said = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
-        assert_eq!(found, status, "{said}");
-        assert!(said.contains(words), "{said}");
     }
 }
 
@@ -348,10 +343,9 @@ async fn what_cannot_be_read_is_answered_as_over_standard_input() {
     for line in lines {
         let (status, answer) = read(client.post(line.to_owned())).await;
         assert!(matches!(status, 200 | 400), "{line}: {status}");
-        if let Value::Array(answers) = answer {
-            far.extend(answers);
-        } else {
-            far.push(answer);
+        match answer.as_array() {
+            Some(answers) => far.extend(answers.iter().cloned()),
+            None => far.push(answer),
         }
     }
     // rmcp answers out of order.
@@ -360,7 +354,32 @@ async fn what_cannot_be_read_is_answered_as_over_standard_input() {
         answers
     };
     assert_eq!(sorted(far), sorted(near));
-    has_words_of_its_own(&node, &client).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_standard_input_has_no_words_for_has_some() {
+    let node = Node::found("strict").await;
+    let client = Client::new(&node, WIRES[0]);
+    let stateless = Client::new(&node, WIRES[1]);
+    let unknown = r#"{"jsonrpc":"2.0","id":7,"method":"tools/nothing"}"#;
+    for (request, status, words) in [
+        (client.post(""), 400, "the body is empty"),
+        (client.post(vec![b' '; 6 * 1024 * 1024 + 1]), 413, "message is over 6291456 bytes"),
+        (client.post("[".repeat(10_000)), 400, "recursion limit"),
+        (stateless.request("initialize", json!({})), 404, "method not found: initialize;"),
+        (stateless.post(unknown), 404, "method not found: tools/nothing; this server has"),
+        (instead(client.request("ping", json!({})), "accept", "text/html"), 406, "Not Acceptable"),
+        (
+            instead(client.request("ping", json!({})), "mcp-protocol-version", "1999-01-01"),
+            400,
+            "Unsupported MCP-Protocol-Version",
+        ),
+    ] {
+        let (found, answer) = read(request).await;
+        let said = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
+        assert_eq!(found, status, "{said}");
+        assert!(said.contains(words), "{said}");
+    }
     assert!(node.http().history().await.unwrap().is_empty());
 }
 

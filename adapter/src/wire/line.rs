@@ -25,15 +25,16 @@ pub(crate) enum Read {
     Answers(Vec<Value>),
 }
 
-/// Reads a message without the end of its line; `set` are the tools to name.
-pub(crate) fn read(line: &[u8], set: Set) -> Read {
+/// Reads a message without the end of its line; `set` are the tools to name. A `stateless` one is
+/// of 2026-07-28, which has no handshake any more.
+pub(crate) fn read(line: &[u8], set: Set, stateless: bool) -> Read {
     let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line).trim_ascii();
     if line.is_empty() {
         return Read::Answers(Vec::new());
     }
     match json::read(line) {
         Ok(Value::Array(items)) => Read::Answers(batch(&items)),
-        Ok(Value::Object(fields)) => object(fields, set),
+        Ok(Value::Object(fields)) => object(fields, set, stateless),
         Ok(other) => {
             let text =
                 format!("invalid request: the message is {}; give a JSON object", kind(&other));
@@ -107,7 +108,7 @@ fn batch(items: &[Value]) -> Vec<Value> {
     if answers.is_empty() { vec![refuse(&Value::Null)] } else { answers }
 }
 
-fn object(fields: Map<String, Value>, set: Set) -> Read {
+fn object(fields: Map<String, Value>, set: Set, stateless: bool) -> Read {
     if is_answer(&fields) {
         return unanswered(fields);
     }
@@ -131,6 +132,9 @@ fn object(fields: Map<String, Value>, set: Set) -> Read {
     }
     if !fields.contains_key("id") {
         return unanswered(fields);
+    }
+    if stateless && method == "initialize" {
+        return refused(&id, ErrorCode::METHOD_NOT_FOUND, &not_served(&method));
     }
     let known = SERVED.contains(&method.as_str());
     if known && let Some(what) = wrong(&method, fields.get("params"), set) {

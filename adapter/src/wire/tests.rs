@@ -11,7 +11,7 @@ const PARAMS: i64 = -32602;
 const PARSE: i64 = -32700;
 
 fn answers(line: &[u8]) -> Vec<Value> {
-    match line::read(line, Set::All) {
+    match line::read(line, Set::All, false) {
         Read::Answers(answers) => answers,
         Read::Message(message) => panic!("it goes on to rmcp: {message:?}"),
     }
@@ -128,7 +128,7 @@ fn nothing_is_said_to_notifications_answers_and_empty_lines() {
         r#"{"jsonrpc":"2.0","method":"notifications/cancelled","method":"ping"}"#,
         r#"{"jsonrpc":"2.0","id":1,"result":7,"result":8}"#,
     ] {
-        match line::read(text.as_bytes(), Set::All) {
+        match line::read(text.as_bytes(), Set::All, false) {
             Read::Answers(answers) => assert_eq!(answers, Vec::<Value>::new(), "{text}"),
             Read::Message(message) => {
                 assert!(!matches!(*message, JsonRpcMessage::Request(_)), "{text}: {message:?}");
@@ -147,7 +147,7 @@ fn what_can_be_served_goes_on() {
         r#"{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"x"}}"#,
         r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
     ] {
-        assert!(matches!(line::read(text.as_bytes(), Set::All), Read::Message(_)), "{text}");
+        assert!(matches!(line::read(text.as_bytes(), Set::All, false), Read::Message(_)), "{text}");
     }
 }
 

@@ -72,28 +72,28 @@ async fn the_list_and_the_calls_keep_to_the_set() {
     assert_eq!(node.calls().len(), 2, "what is not in the set reaches no node");
 }
 
-/// A node that lists a document, gives it, does not have another one, and has enough then.
-fn acts_with_a_document() -> Vec<Act> {
+#[tokio::test]
+async fn resources_are_served_on_both_wires() {
+    let data = tempfile::tempdir().unwrap();
     let entry = json!({
         "docId": "plan", "title": "The plan", "lastUpdated": "2026-01-01T00:00:00.000Z",
         "updatedBy": "codex:s",
     });
+    let listed = json!({"count": 1, "docs": [entry], "more": true});
     let mut document = entry.clone();
     document["content"] = json!("# Plan");
     document["stale"] = json!(true);
-    vec![
-        Act::Result(json!({"count": 1, "docs": [entry], "more": true})),
-        Act::Result(document),
-        Act::Refuse(ApiError::new(ErrorCode::NotFound, "no document \"none\"")),
-        Act::Refuse(ApiError::rate_limit(2)),
-    ]
-}
-
-#[tokio::test]
-async fn resources_and_the_prompt_are_served_on_both_wires() {
-    let data = tempfile::tempdir().unwrap();
+    let missing = ApiError::new(ErrorCode::NotFound, "no document \"none\"");
+    let acts = || {
+        vec![
+            Act::Result(listed.clone()),
+            Act::Result(document.clone()),
+            Act::Refuse(missing.clone()),
+            Act::Refuse(ApiError::rate_limit(2)),
+        ]
+    };
     for stateless in [false, true] {
-        let node = FakeNode::start(data.path(), acts_with_a_document()).await;
+        let node = FakeNode::start(data.path(), acts()).await;
         let mut client = if stateless {
             RawClient::start(options(data.path()))
         } else {
@@ -129,6 +129,26 @@ async fn resources_and_the_prompt_are_served_on_both_wires() {
         let templates = client.ask("resources/templates/list", asked(json!({}))).await;
         let first = &templates["result"]["resourceTemplates"][0];
         assert_eq!(first["uriTemplate"], "nexus://documents/{docId}", "{templates}");
+        client.close().await;
+        let calls = node.calls();
+        let tools: Vec<&Value> = calls.iter().map(|call| &call["tool"]).collect();
+        assert_eq!(
+            json!(tools),
+            json!(["list_global_docs", "get_global_doc", "get_global_doc", "get_global_doc"])
+        );
+        assert_eq!(calls[0]["args"], json!({"before": "other"}));
+    }
+}
+
+#[tokio::test]
+async fn the_prompt_is_served_on_both_wires() {
+    let data = tempfile::tempdir().unwrap();
+    let older = RawClient::initialized(options(data.path()), "2025-11-25").await;
+    for mut client in [older, RawClient::start(options(data.path()))] {
+        let asked = |mut params: Value| {
+            params["_meta"] = meta(&json!({}));
+            params
+        };
         let prompts = client.ask("prompts/list", asked(json!({}))).await;
         assert_eq!(prompts["result"]["prompts"][0]["name"], "use-nexus");
         let prompt = client.ask("prompts/get", asked(json!({"name": "use-nexus"}))).await;
@@ -138,13 +158,6 @@ async fn resources_and_the_prompt_are_served_on_both_wires() {
         let words = "unknown prompt \"other\": the prompts are use-nexus";
         assert_eq!(answer["error"]["message"], words);
         client.close().await;
-        let calls = node.calls();
-        let tools: Vec<&Value> = calls.iter().map(|call| &call["tool"]).collect();
-        assert_eq!(
-            json!(tools),
-            json!(["list_global_docs", "get_global_doc", "get_global_doc", "get_global_doc"])
-        );
-        assert_eq!(calls[0]["args"], json!({"before": "other"}));
     }
 }
 
