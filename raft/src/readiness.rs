@@ -15,8 +15,8 @@ impl Cluster {
         Some(core.who_is_missing())
     }
 
-    /// Looks whether a leader answers again, without waiting for it: [`Self::trouble`] would else go
-    /// on until somebody reads or writes.
+    /// Looks whether a leader answers again, without waiting for it: [`Self::trouble`] would else
+    /// go on until somebody reads or writes.
     pub fn look_for_leader(&self) {
         self.core.probe();
     }
