@@ -82,6 +82,13 @@ impl Node {
     async fn found(folder: &TempDir, clock: Arc<dyn Clock>) -> Self {
         let node = Self::open(config(folder.path(), "one", clock), Start::Found).await.unwrap();
         assert!(node.cluster.ready(LIMIT).await, "{:?}", node.cluster.local_status());
+        // What it says of itself comes last: from then on it writes nothing by itself.
+        let addresses = || {
+            let own = node.cluster.node();
+            let row = node.cluster.look(|view| nexus_domain::cluster::member(view, own)).unwrap();
+            row.map(|row| row.addresses).unwrap_or_default()
+        };
+        wait_for("a node that has described itself", addresses, |it| !it.is_empty()).await;
         node
     }
 
