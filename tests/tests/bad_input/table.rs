@@ -45,6 +45,9 @@ use serde_json::{Value, json};
 const FOREIGN: [&str; 9] =
     ["struct ", "enum ", "variant", "u64", "expected a ", "Some(", "/root", "/home", "/tmp"];
 
+/// How often a body that is too long is sent again when its answer was missed.
+const TRIES_OF_LONG: usize = 10;
+
 /// What one tool must refuse.
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -245,9 +248,18 @@ async fn refusal(node: &Node, by: &Speaker, tool: &str, row: &Row, told: &str) -
     let is_too_large = body.len() > limits::CALL_BYTES_MAX;
     let code = if is_too_large { ErrorCode::TooLarge } else { row.code };
     let http = node.http();
-    let request = http.client().post(format!("{}/api/tools/call", http.url()));
-    let request = request.bearer_auth(http.token()).header("content-type", "application/json");
-    let answer = http.send(request.body(body)).await;
+    let send = async || {
+        let request = http.client().post(format!("{}/api/tools/call", http.url()));
+        let request = request.bearer_auth(http.token()).header("content-type", "application/json");
+        http.send(request.body(body.clone())).await
+    };
+    let mut answer = send().await;
+    // A node that has read enough answers and closes: who still writes may miss its answer.
+    for _ in 0..TRIES_OF_LONG {
+        if is_too_large && matches!(answer, Err(Failed::Lost(_))) {
+            answer = send().await;
+        }
+    }
     let Err(Failed::Refused { status, body }) = &answer else {
         panic!("{told} is not refused: {:.2000}", format!("{answer:?}"));
     };
